@@ -238,31 +238,39 @@ impl<'o> Fetcher<'o> {
         shown(self.top()?, real)
     }
 
-    /// The file or folder, with links followed, that kustomize would fetch for the name; `None` if
-    /// fetching is off.
-    pub(super) fn base(&self, name: &str) -> Option<Result<PathBuf, Reason>> {
+    /// The file or folder, with links followed, that kustomize would fetch for the name.
+    ///
+    /// # Errors
+    /// It cannot be fetched, or fetching is off.
+    pub(super) fn base(&self, name: &str) -> Result<PathBuf, Reason> {
         if self.options.fetch == Fetch::Never {
-            return None;
+            return Err(Reason::of(Missing::Charts, &format!("it names {name}")));
         }
-        Some(match base::read(name) {
+        match base::read(name) {
             None => {
                 let text = format!("it names {name}, which is not read here");
                 Err(Reason::of(Missing::Files, &text))
             }
             Some((remote @ Remote::File { .. }, _)) => self.get(&remote),
             Some((remote, path)) => self.folder(&remote, &path),
-        })
+        }
     }
 
-    /// The packed chart that kustomize would fetch; `None` if fetching is off, or the chart names
-    /// no repository.
-    pub(super) fn inflated(&self, chart: &InflatedChart) -> Option<Result<PathBuf, Reason>> {
-        let is_wanted = self.options.fetch != Fetch::Never && !chart.repo.is_empty();
-        is_wanted.then(|| {
-            let version = Some(chart.version.as_str()).filter(|it| !it.is_empty());
-            let url = chart.repo.trim_end_matches('/');
-            self.get(&Remote::chart(url, &chart.name, version))
-        })
+    /// The packed chart that kustomize would fetch, because its charts folder lacks it.
+    ///
+    /// # Errors
+    /// The chart names no repository, it cannot be fetched, or fetching is off.
+    pub(super) fn inflated(&self, chart: &InflatedChart) -> Result<PathBuf, Reason> {
+        let (name, url) = (&chart.name, chart.repo.trim_end_matches('/'));
+        let missing = format!("it inflates the chart {name:?}, which is not in its charts folder");
+        if chart.repo.is_empty() {
+            return Err(format!("{missing}; put it there").into());
+        }
+        if self.options.fetch == Fetch::Never {
+            return Err(Reason::of(Missing::Charts, &missing));
+        }
+        let version = Some(chart.version.as_str()).filter(|it| !it.is_empty());
+        self.get(&Remote::chart(url, name, version))
     }
 
     /// The folder `path` of a Git repository, with links followed.

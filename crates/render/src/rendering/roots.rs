@@ -13,8 +13,7 @@ use crate::program::sandbox::leads_above;
 use crate::reason::Reason;
 use crate::repository::Repository;
 use check::Files as _;
-use manifest::kustomization::{Chart as InflatedChart, FILE_NAMES, Kustomization};
-use report::Missing;
+use manifest::kustomization::{FILE_NAMES, Kustomization};
 
 /// The file that makes a folder a chart.
 pub(super) const CHART: &str = "Chart.yaml";
@@ -369,7 +368,10 @@ impl Named {
                     named.folders.insert(path);
                 }
                 Some(path) => named.take(name, path, &file, top),
-                None if is_remote(name) => named.fetch(name, &file, places),
+                None if is_remote(name) => match places.fetcher.base(name) {
+                    Ok(base) => named.put(name, &file, base),
+                    Err(reason) => drop(named.refused.get_or_insert(reason)),
+                },
                 // The program that renders the root reports the problem.
                 None => {}
             }
@@ -385,7 +387,7 @@ impl Named {
             let folder = normal(&real_folder.join(home).join(chart.folder()));
             let folder = real(&folder);
             let folder = folder.filter(|it| it.join(CHART).is_file() && is_inside(top, it));
-            match folder.map_or_else(|| fetched(chart, places), Ok) {
+            match folder.map_or_else(|| places.fetcher.inflated(chart), Ok) {
                 Ok(found) => named.inflated.push(Inflated {
                     file: file.clone(),
                     number,
@@ -429,18 +431,6 @@ impl Named {
         });
     }
 
-    /// Adds the fetched resource with that name.
-    fn fetch(&mut self, name: &str, file: &Path, places: Places<'_>) {
-        let base = places.fetcher.base(name).unwrap_or_else(|| {
-            let url = url_in(name).unwrap_or(name);
-            Err(Reason::of(Missing::Charts, &format!("it names {url}")))
-        });
-        match base {
-            Ok(base) => self.put(name, file, base),
-            Err(reason) => drop(self.refused.get_or_insert(reason)),
-        }
-    }
-
     /// Follows every name in any field, because kustomize reads more fields than are known here.
     fn reach(&mut self, read: &Kustomization, real_folder: &Path, top: &Path) {
         for text in &read.texts {
@@ -475,18 +465,6 @@ impl Named {
             }
         }
     }
-}
-
-/// The packed chart that was fetched for a kustomization.
-fn fetched(chart: &InflatedChart, places: Places<'_>) -> Result<PathBuf, Reason> {
-    places.fetcher.inflated(chart).unwrap_or_else(|| {
-        let InflatedChart { name, repo, .. } = chart;
-        let missing = format!("it inflates the chart {name:?}, which is not in its charts folder");
-        Err(match repo.as_str() {
-            "" => format!("{missing}; put it there").into(),
-            _ => Reason::of(Missing::Charts, &missing),
-        })
-    })
 }
 
 /// The file that makes the folder a kustomization.
