@@ -296,7 +296,7 @@ impl Release {
     /// Whether it changes more than the namespace of the objects of its kustomization.
     pub(super) fn changes(&self) -> bool {
         let mut fields = self.settings.fields.keys();
-        fields.any(|it| it != "namespace") || !self.settings.variables.is_empty()
+        fields.any(|it| it != "namespace") || !self.settings.variables.0.is_empty()
     }
 
     /// The job that renders it.
