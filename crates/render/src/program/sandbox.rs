@@ -87,7 +87,7 @@ impl Sandbox {
         sandbox.confine = this.filter(|_| cfg!(target_os = "linux"));
         // `confine` does not work without Landlock, or if the current executable is not this
         // program.
-        if !sandbox.gives(Some(IN_FORCE)).await {
+        if sandbox.confine.is_some() && !sandbox.works().await {
             sandbox.confine = None;
         }
         if let Some(unshare) = on_path("unshare") {
@@ -100,7 +100,7 @@ impl Sandbox {
             };
             for namespaces in NAMESPACES.into_iter().skip(first) {
                 sandbox.unshare = Some((unshare.clone(), namespaces));
-                if sandbox.gives(None).await {
+                if sandbox.works().await {
                     return Ok(sandbox);
                 }
             }
@@ -109,21 +109,20 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// Whether a program can be started with these restrictions and prints `expected`.
-    async fn gives(&self, expected: Option<&str>) -> bool {
-        let line = CommandLine::new("confine");
-        let mut probe = match (&self.confine, on_path("true")) {
-            (Some(this), _) => self.namespaced(this, &line),
-            (None, Some(program)) if expected.is_none() => {
-                self.namespaced(&program, &CommandLine::new("--"))
-            }
-            (None, _) => return false,
+    /// Whether a program can be started with these restrictions.
+    async fn works(&self) -> bool {
+        let (program, command, expected) = match &self.confine {
+            Some(this) => (Some(this.clone()), "confine", IN_FORCE),
+            None => (on_path("true"), "--", ""),
         };
+        let Some(program) = program else {
+            return false;
+        };
+        let mut probe = self.namespaced(&program, &CommandLine::new(command));
         let Ok(Ok(output)) = timeout(PROBE, probe.kill_on_drop(true).output()).await else {
             return false;
         };
-        let said = output.stdout.trim_ascii();
-        output.status.success() && expected.is_none_or(|expected| said == expected.as_bytes())
+        output.status.success() && output.stdout.trim_ascii() == expected.as_bytes()
     }
 
     /// Whether the network is unreachable for programs.
@@ -133,24 +132,18 @@ impl Sandbox {
 
     /// A sentence on the restrictions that are in force, and on those that are not.
     pub(crate) fn in_force(&self) -> String {
-        let landlock = self.confine.as_ref().map(|_| "Landlock");
-        let namespaces = self.unshare.as_ref().map(|(_, (_, names))| names);
-        match (landlock, namespaces) {
-            (Some(landlock), Some(namespaces)) => {
-                format!("Rendering is confined by {landlock}, and by {namespaces}.")
-            }
-            (Some(only), None) => {
-                format!("Rendering is confined by {only}; it has the network of this machine.")
-            }
-            (None, Some(only)) => {
-                format!("Rendering is confined by {only}; it can read what you can read.")
+        let effect: &str = match (&self.confine, &self.unshare) {
+            (Some(_), Some((_, (_, names)))) => &format!("confined by Landlock, and by {names}"),
+            (Some(_), None) => "confined by Landlock; it has the network of this machine",
+            (None, Some((_, (_, names)))) => {
+                &format!("confined by {names}; it can read what you can read")
             }
             (None, None) => {
-                "Rendering is not confined: this machine gives neither Landlock nor namespaces, so \
-                 helm and kustomize can read what you can read and have its network."
-                    .to_owned()
+                "not confined: this machine gives neither Landlock nor namespaces, so helm and \
+                 kustomize can read what you can read and have its network"
             }
-        }
+        };
+        format!("Rendering is {effect}.")
     }
 
     /// Whether any restriction is in force.
