@@ -345,20 +345,11 @@ impl<'o> Fetcher<'o> {
         if missing.is_empty() {
             return Ok(());
         }
-        if let Some(reason) = self.exhausted() {
-            let refused = missing.into_iter().map(|it| (it, Err(reason.clone())));
-            self.known.borrow_mut().extend(refused);
-            return Ok(());
-        }
         let client = Client::new(&self.options.fetch_from, self.limit).map_err(io::Error::other)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let answers: Vec<_> = runtime.block_on(
             stream::iter(&missing)
-                .map(|remote| async {
-                    // One limit applies to all hosts together.
-                    let download = timeout_at(self.end.into(), download(&client, remote)).await;
-                    download.unwrap_or_else(|_| Err(self.out_of_time()))
-                })
+                .map(|remote| self.download(&client, remote))
                 .buffered(AT_ONCE)
                 .collect(),
         );
@@ -378,20 +369,20 @@ impl<'o> Fetcher<'o> {
         Ok(())
     }
 
-    /// The reason why nothing more is fetched, if there is one.
-    fn exhausted(&self) -> Option<Reason> {
+    /// Downloads the resource, if the limits of the run allow it.
+    async fn download(&self, client: &Client, remote: &Remote) -> Result<Download, Reason> {
         if self.known.borrow().len() >= MAX_FETCHED {
-            return Some(
-                format!("one run fetches at most {MAX_FETCHED} charts, bases and repositories")
-                    .into(),
-            );
+            let most = format!("one run fetches at most {MAX_FETCHED} charts, bases and repositories");
+            return Err(most.into());
         }
-        (Instant::now() >= self.end).then(|| self.out_of_time())
-    }
-
-    fn out_of_time(&self) -> Reason {
+        // One limit applies to all hosts together.
+        if Instant::now() < self.end
+            && let Ok(answer) = timeout_at(self.end.into(), download(client, remote)).await
+        {
+            return answer;
+        }
         let all = self.limit.saturating_mul(TIMES_IN_ALL).as_secs();
-        format!("all fetching together may take {all} s").into()
+        Err(format!("all fetching together may take {all} s").into())
     }
 
     fn cache(&self) -> io::Result<PathBuf> {
