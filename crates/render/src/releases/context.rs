@@ -215,20 +215,12 @@ fn agreed<'w>(mut all: impl Iterator<Item = &'w Delivery>) -> Option<&'w Deliver
 /// A URL of a Git repository as `host/path`: `git@host:path` and `https://host/path.git` are equal.
 fn plain(url: &str) -> String {
     let url = url.trim();
-    let (scheme, rest) = match url.split_once("://") {
-        Some((_, rest)) => (true, rest),
-        None => (false, url),
-    };
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let end = rest.find('/').unwrap_or(rest.len());
-    let rest = match rest[..end].rfind('@') {
-        Some(at) => &rest[at + 1..],
-        None => rest,
-    };
-    let rest = if scheme {
-        rest.to_owned()
-    } else {
-        rest.replacen(':', "/", 1)
-    };
+    let host = rest[..end].rfind('@').map_or(0, |at| at + 1);
+    // Without a scheme, the first colon separates the host from the path.
+    let colons = usize::from(!url.contains("://"));
+    let rest = rest[host..].replacen(':', "/", colons);
     let rest = rest.trim_end_matches('/');
     rest.strip_suffix(".git").unwrap_or(rest).to_lowercase()
 }
