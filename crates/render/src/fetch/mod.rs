@@ -372,7 +372,8 @@ impl<'o> Fetcher<'o> {
     /// Downloads the resource, if the limits of the run allow it.
     async fn download(&self, client: &Client, remote: &Remote) -> Result<Download, Reason> {
         if self.known.borrow().len() >= MAX_FETCHED {
-            let most = format!("one run fetches at most {MAX_FETCHED} charts, bases and repositories");
+            let most =
+                format!("one run fetches at most {MAX_FETCHED} charts, bases and repositories");
             return Err(most.into());
         }
         // One limit applies to all hosts together.

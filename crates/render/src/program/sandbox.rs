@@ -75,16 +75,15 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     pub(crate) async fn new(folder: PathBuf) -> io::Result<Self> {
+        let this = std::env::current_exe().ok();
         let mut sandbox = Self {
             unshare: None,
-            confine: None,
+            confine: this.filter(|_| cfg!(target_os = "linux")),
             folder,
         };
         for inner in ["home", "tmp"] {
             fs::create_dir(sandbox.folder.join(inner))?;
         }
-        let this = std::env::current_exe().ok();
-        sandbox.confine = this.filter(|_| cfg!(target_os = "linux"));
         // `confine` does not work without Landlock, or if the current executable is not this
         // program.
         if sandbox.confine.is_some() && !sandbox.works().await {
