@@ -22,7 +22,7 @@ use super::command_line::CommandLine;
 use super::confine::IN_FORCE;
 use super::executable::others;
 use super::run::{Failure, Limits, MAX_MEMORY, NOWHERE, on_path};
-use crate::files::{GIT, is_inside, normal};
+use crate::files::{GIT, is_inside};
 
 /// The most bytes and entries that the copy for one root may have.
 const MAX_COPY: u64 = 64 << 20;
@@ -446,9 +446,4 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn link(target: &Path, at: &Path) -> io::Result<()> {
     fs::copy(target, at).map(drop)
-}
-
-/// Whether `name`, written in a file of `folder`, leads above `top`.
-pub(crate) fn leads_above(top: &Path, folder: &Path, name: &str) -> bool {
-    !Path::new(name).is_absolute() && !normal(&folder.join(name)).starts_with(top)
 }

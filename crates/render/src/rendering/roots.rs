@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::fetch::Fetcher;
 use crate::files::{GIT, MAX_ROOT_FILE, is_inside, normal, text_inside};
-use crate::program::sandbox::leads_above;
 use crate::reason::Reason;
 use crate::repository::Repository;
 use check::Files as _;
@@ -36,6 +35,16 @@ impl RootKind {
             Self::Chart => "chart",
             Self::Kustomization => "kustomization",
         }
+    }
+
+    /// The file that makes the folder such a root.
+    pub(crate) fn file_in(self, folder: &Path) -> Option<PathBuf> {
+        let names: &[&str] = match self {
+            Self::Chart => &[CHART],
+            Self::Kustomization => &FILE_NAMES,
+        };
+        let mut files = names.iter().map(|name| folder.join(name));
+        files.find(|file| file.is_file())
     }
 }
 
@@ -98,12 +107,8 @@ impl Root {
 
     /// The file that makes the folder a root.
     pub(crate) fn file(&self) -> PathBuf {
-        match self.kind {
-            RootKind::Chart => self.folder.join(CHART),
-            RootKind::Kustomization => {
-                kustomization_in(&self.folder).unwrap_or_else(|| self.folder.clone())
-            }
-        }
+        let file = self.kind.file_in(&self.folder);
+        file.unwrap_or_else(|| self.folder.clone())
     }
 
     /// Adds the folders of a component that a release adds to those that the root names.
@@ -263,14 +268,6 @@ pub(crate) fn generated(folder: &Path, places: Places<'_>) -> Root {
     names.sort();
     root.generated = Some(names);
     root
-}
-
-/// Whether the folder contains the file of a root of that kind.
-pub(crate) fn holds(folder: &Path, kind: RootKind) -> bool {
-    match kind {
-        RootKind::Chart => folder.join(CHART).is_file(),
-        RootKind::Kustomization => kustomization_in(folder).is_some(),
-    }
 }
 
 /// Whether the path, whose links are followed, belongs to a chart: its own files, its templates,
@@ -444,12 +441,13 @@ impl Named {
                 continue;
             }
             let path = normal(&real_folder.join(text));
+            let leads_above = Path::new(text).is_relative() && !path.starts_with(top);
             let found = real(&path);
             let is_folder = found
                 .as_deref()
                 .is_some_and(|it| kustomization_in(it).is_some());
             let is_outside = found.as_deref().is_some_and(|it| !is_inside(top, it));
-            if leads_above(top, real_folder, text) || is_folder && is_outside {
+            if leads_above || is_folder && is_outside {
                 let reason = format!("it names {text}, which is outside of {}", top.display());
                 self.refused.get_or_insert(reason.into());
             } else if let Some(found) = found.filter(|_| !is_outside) {
@@ -469,8 +467,7 @@ impl Named {
 
 /// The file that makes the folder a kustomization.
 fn kustomization_in(folder: &Path) -> Option<PathBuf> {
-    let mut files = FILE_NAMES.iter().map(|name| folder.join(name));
-    files.find(|file| file.is_file())
+    RootKind::Kustomization.file_in(folder)
 }
 
 /// The word in the text that contains a URL.
@@ -580,14 +577,9 @@ fn real(path: &Path) -> Option<PathBuf> {
 
 /// The folder as it is shown in messages.
 fn shown(folder: &Path) -> PathBuf {
-    let plain: PathBuf = folder
-        .components()
-        .filter(|part| !matches!(part, Component::CurDir))
-        .collect();
-    if plain.as_os_str().is_empty() {
-        PathBuf::from(".")
-    } else {
-        plain
+    match folder.strip_prefix(".").unwrap_or(folder) {
+        plain if plain.as_os_str().is_empty() => PathBuf::from("."),
+        plain => plain.components().collect(),
     }
 }
 
