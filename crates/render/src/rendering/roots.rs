@@ -21,9 +21,10 @@ pub(super) const CHART: &str = "Chart.yaml";
 const MAX_OUTSIDE: usize = 1_000;
 
 /// The program that renders a root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RootKind {
     /// `helm template`.
+    #[default]
     Chart,
     /// `kustomize build`.
     Kustomization,
@@ -49,7 +50,7 @@ impl RootKind {
 }
 
 /// A folder to render.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Root {
     pub(crate) kind: RootKind,
     /// The folder, by the path through which it was found.
@@ -91,17 +92,9 @@ impl Root {
             kind,
             folder: real.to_owned(),
             real: real.to_owned(),
-            release: String::new(),
-            refused: None,
-            url: None,
             folders: BTreeSet::from([real.to_owned()]),
-            additions: Vec::new(),
             top: real.to_owned(),
-            fetched: Vec::new(),
-            inflated: Vec::new(),
-            generated: None,
-            laid_out: None,
-            files: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -537,10 +530,10 @@ fn reached_from<'a>(
         let part = match all.get(&folder) {
             Some(part) => Cow::Borrowed(part),
             // The base is outside the checked folders.
-            None => Cow::Owned(
-                Named::read(&folder, &folder, places)
-                    .unwrap_or_else(|| unreadable(&folder, places.repository)),
-            ),
+            None => {
+                let read = Named::read(&folder, &folder, places);
+                Cow::Owned(read.unwrap_or_else(|| unreadable(&folder, places.repository)))
+            }
         };
         waiting.extend(of(&part).iter().cloned());
         parts.push((folder, part));
