@@ -4,7 +4,6 @@
 //! renders the chart here, to a file of the copy that replaces the entry, and kustomize does not
 //! start Helm.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -48,13 +47,9 @@ struct Planned<'r> {
 impl Renderer {
     /// Renders the charts that kustomizations of the root inflate.
     pub(super) async fn inflate(&self, root: &Root, copy: &Copy) -> Result<(), Reason> {
-        let mut files: BTreeMap<&Path, Vec<&Inflated>> = BTreeMap::new();
-        for inflated in &root.inflated {
-            files.entry(&inflated.file).or_default().push(inflated);
-        }
         let mut planned = Vec::new();
-        for (file, all) in files {
-            planned.extend(replace(&copy.of_original(file), &all, copy)?);
+        for all in root.inflated.chunk_by(|a, b| a.file == b.file) {
+            planned.extend(replace(&copy.of_original(&all[0].file), all, copy)?);
         }
         // No program starts before all entries are read.
         for it in planned {
@@ -74,7 +69,7 @@ impl Renderer {
 /// Replaces the entries of `helmCharts` in a kustomization of the copy with files.
 fn replace<'r>(
     kustomization: &Path,
-    all: &[&'r Inflated],
+    all: &'r [Inflated],
     copy: &Copy,
 ) -> Result<Vec<Planned<'r>>, Reason> {
     let folder = kustomization.parent().unwrap_or(copy.folder());
