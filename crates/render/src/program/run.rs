@@ -198,8 +198,7 @@ fn failure(program: &str, status: ExitStatus, complaint: &str) -> Failure {
 }
 
 /// The bytes from the pipe, at most `most` and one more.
-async fn all_of(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> {
-    let mut pipe = pipe;
+async fn all_of(mut pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     (&mut pipe).take(most + 1).read_to_end(&mut bytes).await?;
     if most == COMPLAINT {

@@ -344,10 +344,9 @@ impl Renderer {
         if left.is_zero() {
             return Err(self.out_of_time());
         }
-        let limit = self.limit.min(left);
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
         let limits = Limits {
-            time: limit,
+            time: self.limit.min(left),
             file: MAX_OUTPUT,
         };
         let command = self.sandbox.command(program, line, copy.folder(), limits);
