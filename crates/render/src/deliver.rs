@@ -59,16 +59,13 @@ impl Delivering<'_> {
     fn deliver(&mut self) -> io::Result<()> {
         let mut first = 0;
         for _ in 0..MAX_DEPTH {
-            let texts = &self.reading.texts;
-            let around = self.reading.namespaces(first);
             let context = RenderContext {
                 places: self.paths.places(),
-                texts,
-                deliveries: &self.reading.deliveries,
+                reading: &self.reading,
                 remotes: &self.remotes,
             };
-            let wanted = releases::wanted(&context, first, &around)?;
-            first = texts.len();
+            let wanted = releases::wanted(&context, first)?;
+            first = self.reading.texts.len();
             self.standing.extend(wanted.standing);
             self.refused.extend(wanted.refused);
             for placed in &wanted.placed {
