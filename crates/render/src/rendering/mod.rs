@@ -156,17 +156,14 @@ fn template(input: &Input<'_>, folder: &Path) -> io::Result<CommandLine> {
             })?;
         line.option("--values", copy.as_path());
     }
-    let named = |option: &str, field: Field, text: &str| {
-        let message =
+    let sets = options.set.iter();
+    let sets = sets.map(|pair| ("--set", Field::Setting, pair.as_str()));
+    let namespace = input.namespace.iter();
+    let namespace = namespace.map(|it| ("--namespace", Field::Namespace, *it));
+    for (option, field, text) in sets.chain(namespace) {
+        let refused =
             |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{option}: {error}"));
-        Word::new(field, text).map_err(message)
-    };
-    for pair in &options.set {
-        line.option("--set", &named("--set", Field::Setting, pair)?);
-    }
-    if let Some(namespace) = input.namespace {
-        let namespace = named("--namespace", Field::Namespace, namespace)?;
-        line.option("--namespace", &namespace);
+        line.option(option, &Word::new(field, text).map_err(refused)?);
     }
     Ok(line)
 }
