@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Paths;
-use super::reason::Reason;
 use super::rendering::roots::{self, Root, RootKind};
 use super::rendering::{Render, Renderer, dependencies};
 use super::repository::Repository;
@@ -71,7 +70,21 @@ pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io:
     for (root, text) in wanted.into_iter().zip(texts) {
         let is_kustomization = root.kind == RootKind::Kustomization;
         let in_place = is_kustomization && kustomizations == Kustomizations::InPlace;
-        sorted.add(root, text, in_place);
+        match text {
+            Ok(_) if in_place => sorted.in_place.push(root),
+            Ok(text) => sorted.rendered.push((root, text)),
+            Err(reason) => {
+                if !in_place {
+                    let path = root.folder.to_string_lossy().into_owned();
+                    let unopened = reason.unopened(root.kind.name(), path);
+                    sorted.refused.push(unopened);
+                }
+                match root.kind {
+                    RootKind::Chart => sorted.charts.push(root),
+                    RootKind::Kustomization => sorted.unrendered.push(root),
+                }
+            }
+        }
     }
     Ok(sorted.read(paths))
 }
@@ -112,23 +125,6 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn add(&mut self, root: Root, text: Result<String, Reason>, in_place: bool) {
-        match text {
-            Ok(_) if in_place => self.in_place.push(root),
-            Ok(text) => self.rendered.push((root, text)),
-            Err(reason) => {
-                if !in_place {
-                    let path = root.folder.to_string_lossy().into_owned();
-                    self.refused.push(reason.unopened(root.kind.name(), path));
-                }
-                match root.kind {
-                    RootKind::Chart => self.charts.push(root),
-                    RootKind::Kustomization => self.unrendered.push(root),
-                }
-            }
-        }
-    }
-
     /// Divides the files into parts of rendered and unrendered roots, and reads all texts: first
     /// the files that belong to no root, then the output of charts and kustomizations.
     fn read(self, paths: &Paths<'_>) -> Reading {
