@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::Paths;
 use super::discover::{Kustomizations, refuse};
+use super::fetch::Fetch;
 use super::releases::{self, MAX_DEPTH, Placed, Refused, Release, RenderContext, remotes};
 use super::rendering::release::Job;
 use super::rendering::{Render, Renderer};
@@ -25,6 +26,10 @@ pub(super) fn deliver(
     kustomizations: Kustomizations,
     paths: &Paths<'_>,
 ) -> io::Result<Reading> {
+    let wish = match paths.input.fetch.fetch {
+        Fetch::Require => Render::Require,
+        Fetch::Never | Fetch::Auto => paths.input.render.render,
+    };
     let mut delivering = Delivering {
         reading,
         releases: Vec::new(),
@@ -32,6 +37,7 @@ pub(super) fn deliver(
         refused: Vec::new(),
         standing: HashSet::new(),
         kustomizations,
+        wish,
         paths,
     };
     delivering.deliver()?;
@@ -51,6 +57,7 @@ struct Delivering<'a> {
     /// Folders, with links followed, that a release delivers unchanged.
     standing: HashSet<PathBuf>,
     kustomizations: Kustomizations,
+    wish: Render,
     paths: &'a Paths<'a>,
 }
 
@@ -133,7 +140,7 @@ impl Delivering<'_> {
             releases.push(release);
             jobs.push(job);
         }
-        let texts = self.paths.render_all(&jobs, self.wish(), &Renderer::job)?;
+        let texts = self.paths.render_all(&jobs, self.wish, &Renderer::job)?;
         for (release, text) in releases.into_iter().zip(texts) {
             match text {
                 Ok(text) => {
@@ -151,14 +158,6 @@ impl Delivering<'_> {
             }
         }
         Ok(())
-    }
-
-    fn wish(&self) -> Render {
-        if self.paths.fetcher.is_required() {
-            Render::Require
-        } else {
-            self.paths.input.render.render
-        }
     }
 
     fn numbered(&self) -> impl Iterator<Item = (usize, &Release)> {
@@ -248,7 +247,6 @@ impl Delivering<'_> {
     /// Reports releases that are not rendered, and marks the objects in their folders of the
     /// repository as in doubt.
     fn report(&mut self, superseded: &HashSet<usize>) {
-        let wish = self.wish();
         for refused in std::mem::take(&mut self.refused) {
             if superseded.contains(&refused.holder) {
                 continue;
@@ -265,7 +263,7 @@ impl Delivering<'_> {
                     text.doubt = Some(refused.shown.clone());
                 }
             }
-            refuse(&mut self.reading, refused.unopened, wish);
+            refuse(&mut self.reading, refused.unopened, self.wish);
         }
     }
 

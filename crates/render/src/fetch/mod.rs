@@ -222,11 +222,6 @@ impl<'o> Fetcher<'o> {
         }
     }
 
-    /// Whether a failed download is an error.
-    pub(super) fn is_required(&self) -> bool {
-        self.options.fetch == Fetch::Require
-    }
-
     /// The folder into which repositories are checked out, with links followed.
     pub(super) fn top(&self) -> Option<&Path> {
         let (_, folder) = self.laid_out.get()?.as_ref().ok()?;
