@@ -36,9 +36,8 @@ const FIELDS: [&str; 14] = [
     "version",
 ];
 
-/// A chart, with the command line and the output file for Helm.
+/// A chart, with Helm's command line without the chart, and the output file.
 struct Planned<'r> {
-    release: String,
     line: CommandLine,
     chart: &'r Path,
     file: PathBuf,
@@ -58,7 +57,7 @@ impl Renderer {
                 at = it.file.with_extension("tgz");
                 copy.copy_file(it.chart, &at)?;
             }
-            let text = self.helm_template(it.line, &it.release, &at, copy).await?;
+            let text = self.helm(&it.line.word(at.as_path()), copy).await?;
             copy.count(1, text.len() as u64)?;
             fs::write(it.file, text).map_err(Failure::Copy)?;
         }
@@ -85,7 +84,6 @@ fn replace<'r>(
         let name = format!("inflated-chart-{}.yaml", it.number);
         copy.rename(folder.join(&name), &it.file);
         planned.push(Planned {
-            release: release(entry)?.to_owned(),
             line: line(entry, it.number, folder, copy)?,
             chart: &it.chart,
             file: folder.join(&name),
@@ -102,32 +100,20 @@ fn replace<'r>(
     Ok(planned)
 }
 
-/// The name of the release, or of the chart if the entry has none; kustomize would then let Helm
-/// generate one. An entry with an unknown field is refused.
-fn release(entry: &Value) -> Result<&str, Reason> {
-    let text = |field: &str| entry.get(field).and_then(Value::as_str);
-    let name = text("releaseName").or(text("name")).unwrap_or_default();
-    let keys = entry.as_object().into_iter().flat_map(Map::keys);
-    for field in keys {
-        if !FIELDS.contains(&field.as_str()) {
-            let chart = text("name").unwrap_or_default();
-            return Err(format!(
-                "it inflates the chart {chart:?} with {field}, a field that is not read here"
-            )
-            .into());
-        }
-    }
-    Ok(name)
-}
-
-/// The command line with which kustomize would let Helm render an entry of `helmCharts` in a
-/// kustomization of `folder`.
+/// The command line, without the chart, with which kustomize would let Helm render an entry of
+/// `helmCharts` in a kustomization of `folder`. An entry with an unknown field is refused.
 fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<CommandLine, Reason> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str);
     let texts = |field: &str| {
         let list = entry.get(field).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str)
     };
+    let mut keys = entry.as_object().into_iter().flat_map(Map::keys);
+    if let Some(field) = keys.find(|it| !FIELDS.contains(&it.as_str())) {
+        let chart = text("name").unwrap_or_default();
+        let unread = "a field that is not read here";
+        return Err(format!("it inflates the chart {chart:?} with {field}, {unread}").into());
+    }
     let mut line = helm_template();
     if let Some(namespace) = text("namespace") {
         line.option("--namespace", &Word::new(Field::Namespace, namespace)?);
@@ -168,7 +154,9 @@ fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<Comm
         fs::write(&file, content).map_err(Failure::Copy)?;
         line.option("--values", file.as_path());
     }
-    Ok(line)
+    // Without a name, kustomize would let Helm generate one.
+    let release = text("releaseName").or(text("name")).unwrap_or_default();
+    Ok(line.word(&Word::new(Field::ReleaseName, release)?))
 }
 
 /// The content of a file in the copy that a kustomization of `folder` names.

@@ -249,25 +249,17 @@ impl Renderer {
     async fn chart(&self, root: &Root) -> Result<String, Reason> {
         let copy = self.copy(root)?;
         let chart = copy.of_original(&root.real);
-        let text = self
-            .helm_template(self.template.clone(), &root.release, &chart, &copy)
-            .await?;
+        let release = Word::new(Field::ReleaseName, &root.release)?;
+        let line = self.template.clone().word(&release).word(chart.as_path());
+        let text = self.helm(&line, &copy).await?;
         Ok(origin::of_helm(&text, &root.folder))
     }
 
-    async fn helm_template(
-        &self,
-        line: CommandLine,
-        release: &str,
-        chart: &Path,
-        copy: &Copy,
-    ) -> Result<String, Reason> {
-        let release = Word::new(Field::ReleaseName, release)?;
+    async fn helm(&self, line: &CommandLine, copy: &Copy) -> Result<String, Reason> {
         let Some(helm) = &self.helm else {
             return Err("there is no helm on the PATH".into());
         };
-        let line = line.word(&release).word(chart);
-        self.output(helm, &line, copy).await
+        self.output(helm, line, copy).await
     }
 
     /// Renders a kustomization. `fields` apply to all its objects.

@@ -89,9 +89,8 @@ impl Renderer {
             let written = replace(&chart.join("values.yaml"), &values.to_string());
             written.map_err(Failure::Copy)?;
         }
-        let line = template(settings, copy.folder())?;
-        let rendered = self.helm_template(line, &settings.name, &chart, &copy);
-        let mut text = rendered.await?;
+        let line = template(settings, copy.folder())?.word(chart.as_path());
+        let mut text = self.helm(&line, &copy).await?;
         if let Files::Root(root) = files {
             text = origin::of_helm(&text, &root.folder);
         }
@@ -141,8 +140,8 @@ fn manifests(folder: &Path, recursive: bool) -> Result<String, Reason> {
 /// The input file of a post-renderer.
 const RENDERED: &str = "rendered.yaml";
 
-/// The command line with which Helm renders the chart for the release. The values are written to
-/// files in `folder`.
+/// The command line, without the chart, with which Helm renders it for the release. The values are
+/// written to files in `folder`.
 fn template(settings: &Settings, folder: &Path) -> Result<CommandLine, Reason> {
     let mut line = helm_template();
     if let Some(namespace) = &settings.namespace {
@@ -160,5 +159,5 @@ fn template(settings: &Settings, folder: &Path) -> Result<CommandLine, Reason> {
         };
         line.option(option, &Word::new(Field::Setting, pair)?);
     }
-    Ok(line)
+    Ok(line.word(&Word::new(Field::ReleaseName, &settings.name)?))
 }
