@@ -300,12 +300,9 @@ fn chart(folder: &Path) -> Option<Root> {
 /// A release name that Helm accepts: a DNS label of at most 53 characters
 /// (<https://helm.sh/docs/chart_best_practices/conventions/>).
 fn release(chart: &str) -> String {
-    let name: String = chart
-        .to_ascii_lowercase()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .take(53)
-        .collect();
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name = chart.to_ascii_lowercase();
+    let name: String = name.chars().map(plain).take(53).collect();
     match name.trim_matches('-') {
         "" => "release".to_owned(),
         name => name.to_owned(),
