@@ -224,12 +224,11 @@ impl Delivering<'_> {
         loop {
             let before = superseded.len();
             for (number, text) in texts.iter().enumerate() {
-                if let Some(release) = text.release()
-                    && release
-                        .held_by
-                        .iter()
-                        .all(|holder| is_gone(*holder, &superseded))
-                {
+                let is_superseded = text.release().is_some_and(|release| {
+                    let mut holders = release.held_by.iter();
+                    holders.all(|holder| is_gone(*holder, &superseded))
+                });
+                if is_superseded {
                     superseded.insert(number);
                 }
             }
@@ -254,10 +253,8 @@ impl Delivering<'_> {
             for text in &mut self.reading.texts {
                 let path = text.root().map(|it| it.real.as_path());
                 let is_in = path.or_else(|| text.file()).is_some_and(|path| {
-                    refused
-                        .folders
-                        .iter()
-                        .any(|folder| path.starts_with(folder))
+                    let mut folders = refused.folders.iter();
+                    folders.any(|folder| path.starts_with(folder))
                 });
                 if is_in && text.doubt.is_none() {
                     text.doubt = Some(refused.shown.clone());

@@ -128,13 +128,11 @@ pub(super) async fn commit(
 /// The host with its current addresses; `None` if the host is itself an address.
 fn resolved(url: &Url, port: u16, addresses: &[IpAddr]) -> Option<String> {
     let host = url.domain().filter(|_| !addresses.is_empty())?;
-    let addresses: Vec<String> = addresses
-        .iter()
-        .map(|address| match address {
-            IpAddr::V4(address) => address.to_string(),
-            IpAddr::V6(address) => format!("[{address}]"),
-        })
-        .collect();
+    let shown = |address: &IpAddr| match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    };
+    let addresses: Vec<String> = addresses.iter().map(shown).collect();
     Some(format!("{host}:{port}:{}", addresses.join(",")))
 }
 

@@ -223,12 +223,8 @@ fn of_file(number: usize, context: &RenderContext<'_>) -> Option<Refused> {
     let file = &context.reading.texts[number].source;
     let (format, reason) = foreign::of_file(file.path()?)?;
     // A file with an object may have such a name.
-    if file
-        .text()
-        .ok()?
-        .lines()
-        .any(|it| it.starts_with("apiVersion:"))
-    {
+    let text = file.text().ok()?;
+    if text.lines().any(|it| it.starts_with("apiVersion:")) {
         return None;
     }
     Some(Refused {
