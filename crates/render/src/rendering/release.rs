@@ -1,8 +1,8 @@
 //! Renders the charts, kustomizations and manifests of releases.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -86,7 +86,11 @@ impl Renderer {
             }
         };
         if let Some(values) = &settings.own_values {
-            let written = replace(&chart.join("values.yaml"), &values.to_string());
+            let file = chart.join("values.yaml");
+            // It may be a link, which must not be written through.
+            let _ = fs::remove_file(&file);
+            let new = File::create_new(file);
+            let written = new.and_then(|mut it| it.write_all(values.to_string().as_bytes()));
             written.map_err(Failure::Copy)?;
         }
         let line = template(settings, copy.folder())?.word(chart.as_path());
@@ -104,14 +108,6 @@ impl Renderer {
             text = self.kustomize(&folder, fields, &copy).await?;
         }
         Ok(text)
-    }
-}
-
-/// Replaces a file of the copy. It may have been a link, which must not be written through.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => fs::write(file, text),
     }
 }
 
