@@ -342,12 +342,8 @@ impl<'o> Fetcher<'o> {
         }
         let client = Client::new(&self.options.fetch_from, self.limit).map_err(io::Error::other)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let answers: Vec<_> = runtime.block_on(
-            stream::iter(&missing)
-                .map(|remote| self.download(&client, remote))
-                .buffered(AT_ONCE)
-                .collect(),
-        );
+        let answers = stream::iter(&missing).map(|remote| self.download(&client, remote));
+        let answers: Vec<_> = runtime.block_on(answers.buffered(AT_ONCE).collect());
         for (remote, answer) in missing.into_iter().zip(answers) {
             let kept = match answer {
                 Ok(download) => {
