@@ -36,10 +36,9 @@ const FIELDS: [&str; 14] = [
     "version",
 ];
 
-/// A chart, with Helm's command line without the chart, and the output file.
-struct Planned<'r> {
+/// A command line of Helm, and its output file.
+struct Planned {
     line: CommandLine,
-    chart: &'r Path,
     file: PathBuf,
 }
 
@@ -48,29 +47,21 @@ impl Renderer {
     pub(super) async fn inflate(&self, root: &Root, copy: &Copy) -> Result<(), Reason> {
         let mut planned = Vec::new();
         for all in root.inflated.chunk_by(|a, b| a.file == b.file) {
-            planned.extend(replace(&copy.of_original(&all[0].file), all, copy)?);
+            planned.extend(replace(all, copy)?);
         }
         // No program starts before all entries are read.
-        for it in planned {
-            let mut at = copy.of_original(it.chart);
-            if it.chart.is_file() {
-                at = it.file.with_extension("tgz");
-                copy.copy_file(it.chart, &at)?;
-            }
-            let text = self.helm(&it.line.word(at.as_path()), copy).await?;
+        for Planned { line, file } in planned {
+            let text = self.helm(&line, copy).await?;
             copy.count(1, text.len() as u64)?;
-            fs::write(it.file, text).map_err(Failure::Copy)?;
+            fs::write(file, text).map_err(Failure::Copy)?;
         }
         Ok(())
     }
 }
 
-/// Replaces the entries of `helmCharts` in a kustomization of the copy with files.
-fn replace<'r>(
-    kustomization: &Path,
-    all: &'r [Inflated],
-    copy: &Copy,
-) -> Result<Vec<Planned<'r>>, Reason> {
+/// Replaces the entries of `helmCharts` in one kustomization of the copy with files.
+fn replace(all: &[Inflated], copy: &Copy) -> Result<Vec<Planned>, Reason> {
+    let kustomization = &copy.of_original(&all[0].file);
     let folder = kustomization.parent().unwrap_or(copy.folder());
     let text = fs::read_to_string(kustomization).map_err(Failure::Copy)?;
     let mut fields = match value_of(&text) {
@@ -82,12 +73,15 @@ fn replace<'r>(
     for it in all {
         let entry = entries.get(it.number).unwrap_or(&Value::Null);
         let name = format!("inflated-chart-{}.yaml", it.number);
-        copy.rename(folder.join(&name), &it.file);
-        planned.push(Planned {
-            line: line(entry, it.number, folder, copy)?,
-            chart: &it.chart,
-            file: folder.join(&name),
-        });
+        let file = folder.join(&name);
+        let mut chart = copy.of_original(&it.chart);
+        if it.chart.is_file() {
+            chart = file.with_extension("tgz");
+            copy.copy_file(&it.chart, &chart)?;
+        }
+        let line = line(entry, it.number, folder, copy)?.word(chart.as_path());
+        copy.rename(file.clone(), &it.file);
+        planned.push(Planned { line, file });
         names.push(Value::String(name));
     }
     let resources = fields.entry("resources").or_insert_with(|| json!([]));
