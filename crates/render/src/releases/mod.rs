@@ -259,9 +259,7 @@ impl Owner {
         Self {
             place: delivery.place.clone(),
             reference: delivery.reference.clone(),
-            file: template
-                .clone()
-                .unwrap_or_else(|| text.name.as_str().into()),
+            file: template.as_deref().unwrap_or(&text.name).into(),
             template,
         }
     }
