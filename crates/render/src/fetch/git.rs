@@ -209,10 +209,7 @@ impl Repository {
         resolved: Option<String>,
         limit: Duration,
     ) -> Result<Self, Failure> {
-        let missing = || {
-            let error = io::Error::from(io::ErrorKind::NotFound);
-            Failure::Other(format!("git cannot be started: {error}"))
-        };
+        let missing = || Failure::Other("git cannot be started: entity not found".to_owned());
         let repository = Self {
             git: on_path("git").ok_or_else(missing)?,
             folder: tempfile::tempdir().map_err(Failure::Copy)?,
