@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use super::Paths;
 use super::discover::{Kustomizations, refuse};
-use super::reason::Reason;
+use super::fetch::Fetch;
 use super::releases::{self, MAX_DEPTH, Placed, Refused, Release, RenderContext, remotes};
-use super::rendering::Render;
 use super::rendering::release::Job;
+use super::rendering::{Render, Renderer};
 use check::text::Origin;
 use check::{Reading, Text};
 use manifest::source::Source;
@@ -26,6 +26,10 @@ pub(super) fn deliver(
     kustomizations: Kustomizations,
     paths: &Paths<'_>,
 ) -> io::Result<Reading> {
+    let wish = match paths.input.fetch.fetch {
+        Fetch::Require => Render::Require,
+        Fetch::Never | Fetch::Auto => paths.input.render.render,
+    };
     let mut delivering = Delivering {
         reading,
         releases: Vec::new(),
@@ -33,6 +37,7 @@ pub(super) fn deliver(
         refused: Vec::new(),
         standing: HashSet::new(),
         kustomizations,
+        wish,
         paths,
     };
     delivering.deliver()?;
@@ -52,6 +57,7 @@ struct Delivering<'a> {
     /// Folders, with links followed, that a release delivers unchanged.
     standing: HashSet<PathBuf>,
     kustomizations: Kustomizations,
+    wish: Render,
     paths: &'a Paths<'a>,
 }
 
@@ -60,16 +66,13 @@ impl Delivering<'_> {
     fn deliver(&mut self) -> io::Result<()> {
         let mut first = 0;
         for _ in 0..MAX_DEPTH {
-            let texts = &self.reading.texts;
-            let around = self.reading.namespaces(first);
             let context = RenderContext {
                 places: self.paths.places(),
-                texts,
-                deliveries: &self.reading.deliveries,
+                reading: &self.reading,
                 remotes: &self.remotes,
             };
-            let wanted = releases::wanted(&context, first, &around)?;
-            first = texts.len();
+            let wanted = releases::wanted(&context, first)?;
+            first = self.reading.texts.len();
             self.standing.extend(wanted.standing);
             self.refused.extend(wanted.refused);
             for placed in &wanted.placed {
@@ -107,11 +110,7 @@ impl Delivering<'_> {
         let takes = |text: &Text| {
             let folder = text.file().and_then(Path::parent);
             folder.is_some_and(|it| {
-                if placed.is_recursive {
-                    it.starts_with(&placed.folder)
-                } else {
-                    it == placed.folder
-                }
+                it == placed.folder || placed.is_recursive && it.starts_with(&placed.folder)
             })
         };
         let mut more = Vec::new();
@@ -141,13 +140,7 @@ impl Delivering<'_> {
             releases.push(release);
             jobs.push(job);
         }
-        let texts = match self.wish() {
-            Render::Never => {
-                let skipped = |_| Err(Reason::from(""));
-                jobs.iter().map(skipped).collect()
-            }
-            Render::Auto | Render::Require => self.paths.render_releases(&jobs)?,
-        };
+        let texts = self.paths.render_all(&jobs, self.wish, &Renderer::job)?;
         for (release, text) in releases.into_iter().zip(texts) {
             match text {
                 Ok(text) => {
@@ -165,14 +158,6 @@ impl Delivering<'_> {
             }
         }
         Ok(())
-    }
-
-    fn wish(&self) -> Render {
-        if self.paths.fetcher.is_required() {
-            Render::Require
-        } else {
-            self.paths.input.render.render
-        }
     }
 
     fn numbered(&self) -> impl Iterator<Item = (usize, &Release)> {
@@ -239,12 +224,11 @@ impl Delivering<'_> {
         loop {
             let before = superseded.len();
             for (number, text) in texts.iter().enumerate() {
-                if let Some(release) = text.release()
-                    && release
-                        .held_by
-                        .iter()
-                        .all(|holder| is_gone(*holder, &superseded))
-                {
+                let is_superseded = text.release().is_some_and(|release| {
+                    let mut holders = release.held_by.iter();
+                    holders.all(|holder| is_gone(*holder, &superseded))
+                });
+                if is_superseded {
                     superseded.insert(number);
                 }
             }
@@ -262,7 +246,6 @@ impl Delivering<'_> {
     /// Reports releases that are not rendered, and marks the objects in their folders of the
     /// repository as in doubt.
     fn report(&mut self, superseded: &HashSet<usize>) {
-        let wish = self.wish();
         for refused in std::mem::take(&mut self.refused) {
             if superseded.contains(&refused.holder) {
                 continue;
@@ -270,16 +253,14 @@ impl Delivering<'_> {
             for text in &mut self.reading.texts {
                 let path = text.root().map(|it| it.real.as_path());
                 let is_in = path.or_else(|| text.file()).is_some_and(|path| {
-                    refused
-                        .folders
-                        .iter()
-                        .any(|folder| path.starts_with(folder))
+                    let mut folders = refused.folders.iter();
+                    folders.any(|folder| path.starts_with(folder))
                 });
                 if is_in && text.doubt.is_none() {
                     text.doubt = Some(refused.shown.clone());
                 }
             }
-            refuse(&mut self.reading, refused.unopened, wish);
+            refuse(&mut self.reading, refused.unopened, self.wish);
         }
     }
 

@@ -5,9 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Paths;
-use super::reason::Reason;
 use super::rendering::roots::{self, Root, RootKind};
-use super::rendering::{Render, dependencies};
+use super::rendering::{Render, Renderer, dependencies};
 use super::repository::Repository;
 use check::text::Origin;
 use check::{Files as _, Reading, Text, unread};
@@ -66,15 +65,26 @@ pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io:
     for root in &mut wanted {
         dependencies::add(root, paths.places());
     }
-    let texts = match paths.input.render.render {
-        Render::Never => wanted.iter().map(|_| Err(Reason::from(""))).collect(),
-        Render::Auto | Render::Require => paths.render_roots(&wanted)?,
-    };
+    let texts = paths.render_all(&wanted, paths.input.render.render, &Renderer::root)?;
     let mut sorted = Sorted::default();
     for (root, text) in wanted.into_iter().zip(texts) {
         let is_kustomization = root.kind == RootKind::Kustomization;
         let in_place = is_kustomization && kustomizations == Kustomizations::InPlace;
-        sorted.add(root, text, in_place);
+        match text {
+            Ok(_) if in_place => sorted.in_place.push(root),
+            Ok(text) => sorted.rendered.push((root, text)),
+            Err(reason) => {
+                if !in_place {
+                    let path = root.folder.to_string_lossy().into_owned();
+                    let unopened = reason.unopened(root.kind.name(), path);
+                    sorted.refused.push(unopened);
+                }
+                match root.kind {
+                    RootKind::Chart => sorted.charts.push(root),
+                    RootKind::Kustomization => sorted.unrendered.push(root),
+                }
+            }
+        }
     }
     Ok(sorted.read(paths))
 }
@@ -115,22 +125,6 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn add(&mut self, root: Root, text: Result<String, Reason>, in_place: bool) {
-        match text {
-            Ok(_) if in_place => return self.in_place.push(root),
-            Err(_) if in_place => return self.unrendered.push(root),
-            Ok(text) => return self.rendered.push((root, text)),
-            Err(reason) => {
-                let path = root.folder.to_string_lossy().into_owned();
-                self.refused.push(reason.unopened(root.kind.name(), path));
-            }
-        }
-        match root.kind {
-            RootKind::Chart => self.charts.push(root),
-            RootKind::Kustomization => self.unrendered.push(root),
-        }
-    }
-
     /// Divides the files into parts of rendered and unrendered roots, and reads all texts: first
     /// the files that belong to no root, then the output of charts and kustomizations.
     fn read(self, paths: &Paths<'_>) -> Reading {
@@ -154,11 +148,8 @@ impl Sorted {
         let charts = charts.chain(&self.charts);
         let charts: HashSet<&Path> = charts.map(|root| root.real.as_path()).collect();
         let held: HashSet<&PathBuf> = rendered().flat_map(|it| it.files.keys()).collect();
-        let is_free = |source: &Source| {
-            source.real_path().is_none_or(|path| {
-                !held.contains(&path.to_owned())
-                    && !roots::is_of_chart(path, |it| charts.contains(it))
-            })
+        let is_part = |path: &PathBuf| {
+            held.contains(path) || roots::is_of_chart(path, |it| charts.contains(it))
         };
         let files_of = |chart: &Root| {
             let is_its =
@@ -168,8 +159,8 @@ impl Sorted {
         let unrendered_charts = self.charts.iter().map(files_of).collect();
         let (mut texts, mut parts) = (Vec::new(), HashSet::new());
         for source in sources {
-            if !is_free(source) {
-                parts.extend(source.real_path().map(Path::to_owned));
+            if let Some(path) = source.real_path().map(Path::to_owned).filter(is_part) {
+                parts.insert(path);
                 continue;
             }
             let mut text = Text::read_from(source.clone());

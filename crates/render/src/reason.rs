@@ -32,10 +32,10 @@ impl Reason {
     }
 }
 
-impl From<String> for Reason {
-    fn from(text: String) -> Self {
+impl<T: Into<String>> From<T> for Reason {
+    fn from(text: T) -> Self {
         Self {
-            text: without_user(&text),
+            text: without_user(&text.into()),
             missing: None,
         }
     }
@@ -47,12 +47,6 @@ impl From<Failure> for Reason {
             Failure::Fetches { .. } => Self::of(Missing::Files, &failure.to_string()),
             failure => failure.to_string().into(),
         }
-    }
-}
-
-impl From<&str> for Reason {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
     }
 }
 

@@ -104,7 +104,13 @@ impl Resolve for Resolver {
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
+        // Addresses that embed an IPv4 address (mapped, compatible, NAT64, 6to4, Teredo) are not
+        // public, and neither are those for protocols and documentation.
+        IpAddr::V6(address) => match address.segments() {
+            [0x2002, ..] | [0x2001, 0..0x200 | 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
+            // Global unicast.
+            [first, ..] => first & 0xe000 == 0x2000,
+        },
     }
 }
 
@@ -125,16 +131,6 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_multicast()
         || address.is_documentation()
         || is_shared(address.octets()))
-}
-
-/// Whether the address is public. Addresses that embed an IPv4 address (mapped, compatible, NAT64,
-/// 6to4, Teredo) are not, and neither are those for protocols and documentation.
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    match address.segments() {
-        [0x2002, ..] | [0x2001, 0..0x200 | 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
-        // Global unicast.
-        [first, ..] => first & 0xe000 == 0x2000,
-    }
 }
 
 /// Whether the address belongs to this machine, which would then connect to itself. Nothing is

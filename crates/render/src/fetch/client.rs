@@ -63,12 +63,6 @@ impl Client {
         if !status.is_success() {
             return Err(format!("{url} answers {status}").into());
         }
-        if response
-            .content_length()
-            .is_some_and(|length| length > limit)
-        {
-            return Err(large(&url, limit));
-        }
         let mut bytes = Vec::new();
         loop {
             let chunk = response.chunk().await;

@@ -89,10 +89,9 @@ pub(super) async fn commit(
     client.allow_repository(&parsed)?;
     // The URL is the parsed one: git would read `https://a\@b/` as the host b.
     let address = Word::new(Field::GitUrl, parsed.as_str());
-    let address = address.map_err(|_| no_url(&without_user(&parsed)))?;
+    let address = address.map_err(|_| no_url(parsed.as_str()))?;
     let failed = |failure: Failure| failed(&parsed, &failure);
     let wanted = reference.unwrap_or("HEAD");
-    let range = wanted.strip_prefix(TAGS);
     let resolved = match parsed.port_or_known_default() {
         Some(port) if matches!(parsed.scheme(), "http" | "https") => {
             resolved(&parsed, port, &client.addresses(&parsed).await?)
@@ -101,17 +100,14 @@ pub(super) async fn commit(
     };
     let repository = Repository::init(parsed.scheme(), resolved, client.limit).await;
     let repository = repository.map_err(failed)?;
-    let tag = match range {
-        Some(range) => Some(repository.newest_tag(&parsed, &address, range).await?),
-        None => None,
+    let wanted: &str = match wanted.strip_prefix(TAGS) {
+        Some(range) => &repository.newest_tag(&parsed, &address, range).await?,
+        None => wanted,
     };
-    let wanted = tag.as_deref().unwrap_or(wanted);
     let named = Word::new(Field::GitReference, wanted);
     let named = named.map_err(|_| no_reference(&parsed, wanted))?;
     let commit = match repository.fetch(&address, &named).await {
-        Err(_) if repository.is_full() => {
-            return Err(large(&without_user(&parsed), MAX_PACK));
-        }
+        Err(_) if repository.is_full() => return Err(large(parsed.as_str(), MAX_PACK)),
         fetched => fetched.map_err(failed)?,
     };
     let pack = repository
@@ -120,7 +116,7 @@ pub(super) async fn commit(
     let head = format!("{HEAD}{commit} refs/heads/fetched\n\n");
     let bytes = [head.into_bytes(), pack].concat();
     let is_pinned = wanted == commit || repository.fetched_a_tag();
-    let shown = format!("{} at the commit {commit}", without_user(&parsed));
+    let shown = format!("{parsed} at the commit {commit}");
     let url = match (is_pinned, reference) {
         (true, _) => shown,
         (false, Some(name)) => format!("{shown} (the branch {name}, which may move)"),
@@ -132,13 +128,11 @@ pub(super) async fn commit(
 /// The host with its current addresses; `None` if the host is itself an address.
 fn resolved(url: &Url, port: u16, addresses: &[IpAddr]) -> Option<String> {
     let host = url.domain().filter(|_| !addresses.is_empty())?;
-    let addresses: Vec<String> = addresses
-        .iter()
-        .map(|address| match address {
-            IpAddr::V4(address) => address.to_string(),
-            IpAddr::V6(address) => format!("[{address}]"),
-        })
-        .collect();
+    let shown = |address: &IpAddr| match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    };
+    let addresses: Vec<String> = addresses.iter().map(shown).collect();
     Some(format!("{host}:{port}:{}", addresses.join(",")))
 }
 
@@ -198,27 +192,14 @@ fn opened(bytes: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 fn failed(url: &Url, failure: &Failure) -> Reason {
-    let url = without_user(url);
     match failure {
-        Failure::Slow { limit, .. } => slow(&url, *limit),
+        Failure::Slow { limit, .. } => slow(url.as_str(), *limit),
         failure => format!("{url} cannot be fetched: {failure}").into(),
     }
 }
 
 fn no_reference(url: &Url, name: &str) -> Reason {
-    let url = without_user(url);
     format!("{url} has no commit, tag or branch named {name}").into()
-}
-
-/// The URL without parts that may be a password.
-fn without_user(url: &Url) -> String {
-    let mut url = url.clone();
-    // A URL without a host has neither.
-    let _ = url.set_password(None);
-    if url.scheme() != "ssh" {
-        let _ = url.set_username("");
-    }
-    url.to_string()
 }
 
 impl Repository {
@@ -228,10 +209,7 @@ impl Repository {
         resolved: Option<String>,
         limit: Duration,
     ) -> Result<Self, Failure> {
-        let missing = || {
-            let error = io::Error::from(io::ErrorKind::NotFound);
-            Failure::Other(format!("git cannot be started: {error}"))
-        };
+        let missing = || Failure::Other("git cannot be started: entity not found".to_owned());
         let repository = Self {
             git: on_path("git").ok_or_else(missing)?,
             folder: tempfile::tempdir().map_err(Failure::Copy)?,

@@ -222,11 +222,6 @@ impl<'o> Fetcher<'o> {
         }
     }
 
-    /// Whether a failed download is an error.
-    pub(super) fn is_required(&self) -> bool {
-        self.options.fetch == Fetch::Require
-    }
-
     /// The folder into which repositories are checked out, with links followed.
     pub(super) fn top(&self) -> Option<&Path> {
         let (_, folder) = self.laid_out.get()?.as_ref().ok()?;
@@ -238,31 +233,39 @@ impl<'o> Fetcher<'o> {
         shown(self.top()?, real)
     }
 
-    /// The file or folder, with links followed, that kustomize would fetch for the name; `None` if
-    /// fetching is off.
-    pub(super) fn base(&self, name: &str) -> Option<Result<PathBuf, Reason>> {
+    /// The file or folder, with links followed, that kustomize would fetch for the name.
+    ///
+    /// # Errors
+    /// It cannot be fetched, or fetching is off.
+    pub(super) fn base(&self, name: &str) -> Result<PathBuf, Reason> {
         if self.options.fetch == Fetch::Never {
-            return None;
+            return Err(Reason::of(Missing::Charts, &format!("it names {name}")));
         }
-        Some(match base::read(name) {
+        match base::read(name) {
             None => {
                 let text = format!("it names {name}, which is not read here");
                 Err(Reason::of(Missing::Files, &text))
             }
             Some((remote @ Remote::File { .. }, _)) => self.get(&remote),
             Some((remote, path)) => self.folder(&remote, &path),
-        })
+        }
     }
 
-    /// The packed chart that kustomize would fetch; `None` if fetching is off, or the chart names
-    /// no repository.
-    pub(super) fn inflated(&self, chart: &InflatedChart) -> Option<Result<PathBuf, Reason>> {
-        let is_wanted = self.options.fetch != Fetch::Never && !chart.repo.is_empty();
-        is_wanted.then(|| {
-            let version = Some(chart.version.as_str()).filter(|it| !it.is_empty());
-            let url = chart.repo.trim_end_matches('/');
-            self.get(&Remote::chart(url, &chart.name, version))
-        })
+    /// The packed chart that kustomize would fetch, because its charts folder lacks it.
+    ///
+    /// # Errors
+    /// The chart names no repository, it cannot be fetched, or fetching is off.
+    pub(super) fn inflated(&self, chart: &InflatedChart) -> Result<PathBuf, Reason> {
+        let (name, url) = (&chart.name, chart.repo.trim_end_matches('/'));
+        let missing = format!("it inflates the chart {name:?}, which is not in its charts folder");
+        if chart.repo.is_empty() {
+            return Err(format!("{missing}; put it there").into());
+        }
+        if self.options.fetch == Fetch::Never {
+            return Err(Reason::of(Missing::Charts, &missing));
+        }
+        let version = Some(chart.version.as_str()).filter(|it| !it.is_empty());
+        self.get(&Remote::chart(url, name, version))
     }
 
     /// The folder `path` of a Git repository, with links followed.
@@ -337,23 +340,10 @@ impl<'o> Fetcher<'o> {
         if missing.is_empty() {
             return Ok(());
         }
-        if let Some(reason) = self.exhausted() {
-            let refused = missing.into_iter().map(|it| (it, Err(reason.clone())));
-            self.known.borrow_mut().extend(refused);
-            return Ok(());
-        }
         let client = Client::new(&self.options.fetch_from, self.limit).map_err(io::Error::other)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let answers: Vec<_> = runtime.block_on(
-            stream::iter(&missing)
-                .map(|remote| async {
-                    // One limit applies to all hosts together.
-                    let download = timeout_at(self.end.into(), download(&client, remote)).await;
-                    download.unwrap_or_else(|_| Err(self.out_of_time()))
-                })
-                .buffered(AT_ONCE)
-                .collect(),
-        );
+        let answers = stream::iter(&missing).map(|remote| self.download(&client, remote));
+        let answers: Vec<_> = runtime.block_on(answers.buffered(AT_ONCE).collect());
         for (remote, answer) in missing.into_iter().zip(answers) {
             let kept = match answer {
                 Ok(download) => {
@@ -370,20 +360,21 @@ impl<'o> Fetcher<'o> {
         Ok(())
     }
 
-    /// The reason why nothing more is fetched, if there is one.
-    fn exhausted(&self) -> Option<Reason> {
+    /// Downloads the resource, if the limits of the run allow it.
+    async fn download(&self, client: &Client, remote: &Remote) -> Result<Download, Reason> {
         if self.known.borrow().len() >= MAX_FETCHED {
-            return Some(
-                format!("one run fetches at most {MAX_FETCHED} charts, bases and repositories")
-                    .into(),
-            );
+            let most =
+                format!("one run fetches at most {MAX_FETCHED} charts, bases and repositories");
+            return Err(most.into());
         }
-        (Instant::now() >= self.end).then(|| self.out_of_time())
-    }
-
-    fn out_of_time(&self) -> Reason {
+        // One limit applies to all hosts together.
+        if Instant::now() < self.end
+            && let Ok(answer) = timeout_at(self.end.into(), download(client, remote)).await
+        {
+            return answer;
+        }
         let all = self.limit.saturating_mul(TIMES_IN_ALL).as_secs();
-        format!("all fetching together may take {all} s").into()
+        Err(format!("all fetching together may take {all} s").into())
     }
 
     fn cache(&self) -> io::Result<PathBuf> {

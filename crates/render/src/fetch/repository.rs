@@ -93,10 +93,7 @@ pub(super) fn best<'v>(
 
 /// The ranges of the constraint. A version must match one of them.
 fn ranges(constraint: &str) -> Result<Vec<VersionReq>, Reason> {
-    let refused = || {
-        let problem = "is a version in a notation that is not read here";
-        Reason::from(format!("{constraint} {problem}"))
-    };
+    let refused = || format!("{constraint} is a version in a notation that is not read here");
     let one = |text: &str| {
         let text = match text.split_once(" - ") {
             Some((from, to)) => format!(">={from} <={to}"),
@@ -120,7 +117,7 @@ fn ranges(constraint: &str) -> Result<Vec<VersionReq>, Reason> {
             }
             listed += word;
         }
-        VersionReq::parse(&listed).map_err(|_| refused())
+        VersionReq::parse(&listed).map_err(|_| refused().into())
     };
     constraint.split("||").map(one).collect()
 }

@@ -114,19 +114,18 @@ pub(crate) struct CommandLine {
 impl CommandLine {
     /// The command line of a program that ends its options with `--`.
     pub(crate) fn new(command: &'static str) -> Self {
-        Self::with_end(command, "--")
+        Self {
+            options: command.split(' ').map(OsString::from).collect(),
+            words: Vec::new(),
+            end: "--",
+        }
     }
 
     /// The command line of git.
     pub(crate) fn git(command: &'static str) -> Self {
-        Self::with_end(command, "--end-of-options")
-    }
-
-    fn with_end(command: &'static str, end: &'static str) -> Self {
         Self {
-            options: command.split(' ').map(OsString::from).collect(),
-            words: Vec::new(),
-            end,
+            end: "--end-of-options",
+            ..Self::new(command)
         }
     }
 

@@ -198,8 +198,7 @@ fn failure(program: &str, status: ExitStatus, complaint: &str) -> Failure {
 }
 
 /// The bytes from the pipe, at most `most` and one more.
-async fn all_of(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> {
-    let mut pipe = pipe;
+async fn all_of(mut pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     (&mut pipe).take(most + 1).read_to_end(&mut bytes).await?;
     if most == COMPLAINT {
@@ -222,16 +221,11 @@ fn fetched(complaint: &str) -> Option<&str> {
 /// The complaint on one line: its last paragraph is the most specific, and `Error:` adds nothing.
 /// If it is long, its end names the cause.
 fn shortened(complaint: &str) -> String {
-    let lines: Vec<&str> = complaint
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    let from = lines
-        .iter()
-        .rposition(|line| line.starts_with("Error: "))
-        .unwrap_or(0);
-    let text = lines[from.min(lines.len())..].join(" ");
+    let lines = complaint.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let is_error = |line: &&str| line.starts_with("Error: ");
+    let from = lines.iter().rposition(is_error).unwrap_or(0);
+    let text = lines[from..].join(" ");
     let text = text.strip_prefix("Error: ").unwrap_or(&text);
     let text = text.strip_suffix(ADVICE).unwrap_or(text);
     let text = text.trim_end().trim_end_matches(['.', '!']);
@@ -241,11 +235,10 @@ fn shortened(complaint: &str) -> String {
     if letters.len() <= SHOWN {
         return letters.into_iter().collect();
     }
-    let start: String = letters[..SHOWN / 3].iter().collect();
-    let end: String = letters[letters.len() - (SHOWN - SHOWN / 3)..]
-        .iter()
-        .collect();
-    format!("{start} … {end}")
+    let (start, rest) = letters.split_at(SHOWN / 3);
+    let end = &rest[letters.len() - SHOWN..];
+    let shown = |part: &[char]| part.iter().collect::<String>();
+    format!("{} … {}", shown(start), shown(end))
 }
 
 /// Kustomize's message about the innermost resource. Kustomize wraps the cause in one sentence for

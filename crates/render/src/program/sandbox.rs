@@ -7,8 +7,8 @@
 //! `unshare` gives it its own namespaces. [`super::confine`] allows it only to read the copy and
 //! its own libraries, to write temporary files, and to start nothing.
 
-use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ use super::command_line::CommandLine;
 use super::confine::IN_FORCE;
 use super::executable::others;
 use super::run::{Failure, Limits, MAX_MEMORY, NOWHERE, on_path};
-use crate::files::{GIT, is_inside, normal};
+use crate::files::{GIT, is_inside};
 
 /// The most bytes and entries that the copy for one root may have.
 const MAX_COPY: u64 = 64 << 20;
@@ -75,19 +75,18 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     pub(crate) async fn new(folder: PathBuf) -> io::Result<Self> {
+        let this = std::env::current_exe().ok();
         let mut sandbox = Self {
             unshare: None,
-            confine: None,
+            confine: this.filter(|_| cfg!(target_os = "linux")),
             folder,
         };
         for inner in ["home", "tmp"] {
             fs::create_dir(sandbox.folder.join(inner))?;
         }
-        let this = std::env::current_exe().ok();
-        sandbox.confine = this.filter(|_| cfg!(target_os = "linux"));
         // `confine` does not work without Landlock, or if the current executable is not this
         // program.
-        if !sandbox.gives(Some(IN_FORCE)).await {
+        if sandbox.confine.is_some() && !sandbox.works().await {
             sandbox.confine = None;
         }
         if let Some(unshare) = on_path("unshare") {
@@ -100,7 +99,7 @@ impl Sandbox {
             };
             for namespaces in NAMESPACES.into_iter().skip(first) {
                 sandbox.unshare = Some((unshare.clone(), namespaces));
-                if sandbox.gives(None).await {
+                if sandbox.works().await {
                     return Ok(sandbox);
                 }
             }
@@ -109,21 +108,20 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// Whether a program can be started with these restrictions and prints `expected`.
-    async fn gives(&self, expected: Option<&str>) -> bool {
-        let line = CommandLine::new("confine");
-        let mut probe = match (&self.confine, on_path("true")) {
-            (Some(this), _) => self.namespaced(this, &line),
-            (None, Some(program)) if expected.is_none() => {
-                self.namespaced(&program, &CommandLine::new("--"))
-            }
-            (None, _) => return false,
+    /// Whether a program can be started with these restrictions.
+    async fn works(&self) -> bool {
+        let (program, command, expected) = match &self.confine {
+            Some(this) => (Some(this.clone()), "confine", IN_FORCE),
+            None => (on_path("true"), "--", ""),
         };
+        let Some(program) = program else {
+            return false;
+        };
+        let mut probe = self.namespaced(&program, &CommandLine::new(command));
         let Ok(Ok(output)) = timeout(PROBE, probe.kill_on_drop(true).output()).await else {
             return false;
         };
-        let said = output.stdout.trim_ascii();
-        output.status.success() && expected.is_none_or(|expected| said == expected.as_bytes())
+        output.status.success() && output.stdout.trim_ascii() == expected.as_bytes()
     }
 
     /// Whether the network is unreachable for programs.
@@ -133,24 +131,18 @@ impl Sandbox {
 
     /// A sentence on the restrictions that are in force, and on those that are not.
     pub(crate) fn in_force(&self) -> String {
-        let landlock = self.confine.as_ref().map(|_| "Landlock");
-        let namespaces = self.unshare.as_ref().map(|(_, (_, names))| names);
-        match (landlock, namespaces) {
-            (Some(landlock), Some(namespaces)) => {
-                format!("Rendering is confined by {landlock}, and by {namespaces}.")
-            }
-            (Some(only), None) => {
-                format!("Rendering is confined by {only}; it has the network of this machine.")
-            }
-            (None, Some(only)) => {
-                format!("Rendering is confined by {only}; it can read what you can read.")
+        let effect: &str = match (&self.confine, &self.unshare) {
+            (Some(_), Some((_, (_, names)))) => &format!("confined by Landlock, and by {names}"),
+            (Some(_), None) => "confined by Landlock; it has the network of this machine",
+            (None, Some((_, (_, names)))) => {
+                &format!("confined by {names}; it can read what you can read")
             }
             (None, None) => {
-                "Rendering is not confined: this machine gives neither Landlock nor namespaces, so \
-                 helm and kustomize can read what you can read and have its network."
-                    .to_owned()
+                "not confined: this machine gives neither Landlock nor namespaces, so helm and \
+                 kustomize can read what you can read and have its network"
             }
-        }
+        };
+        format!("Rendering is {effect}.")
     }
 
     /// Whether any restriction is in force.
@@ -247,6 +239,8 @@ pub(crate) struct Copy {
     /// The number of bytes and of entries that were copied so far.
     bytes: Cell<u64>,
     entries: Cell<usize>,
+    /// The originals of files that have another name or place in the copy.
+    renamed: RefCell<HashMap<PathBuf, PathBuf>>,
 }
 
 impl Copy {
@@ -269,6 +263,7 @@ impl Copy {
             fetched: fetched.map(Path::to_owned),
             bytes: Cell::default(),
             entries: Cell::default(),
+            renamed: RefCell::default(),
         };
         for folder in folders {
             let is_covered = |above: &Path| folders.contains(above);
@@ -342,7 +337,11 @@ impl Copy {
         if original.is_dir() {
             return link(&self.of_original(original), &at).map_err(Failure::Copy);
         }
-        self.copy_file(original, &at)
+        self.copy_file(original, &at)?;
+        if original.starts_with(&self.top) {
+            self.rename(at, original);
+        }
+        Ok(())
     }
 
     /// Copies the file `original` to the place `at` in the copy.
@@ -378,26 +377,32 @@ impl Copy {
 
     /// The path of `original` in the copy.
     pub(crate) fn of_original(&self, original: &Path) -> PathBuf {
-        if let Some(fetched) = &self.fetched
-            && let Ok(inner) = original.strip_prefix(fetched)
-        {
-            return self.fetched_root().join(inner);
-        }
-        let inner = original.strip_prefix(&self.top).unwrap_or(original);
-        self.root().join(inner)
+        let inner =
+            |(top, copied): (&Path, PathBuf)| Some(copied.join(original.strip_prefix(top).ok()?));
+        let found = self.tops().find_map(inner);
+        found.unwrap_or_else(|| self.root().join(original))
     }
 
     /// The original of the path `copied`.
-    pub(crate) fn original(&self, copied: &Path) -> PathBuf {
-        if let Some(fetched) = &self.fetched
-            && let Ok(inner) = copied.strip_prefix(self.fetched_root())
-        {
-            return fetched.join(inner);
+    pub(crate) fn original(&self, copied: PathBuf) -> PathBuf {
+        if let Some(original) = self.renamed.borrow().get(&copied) {
+            return original.clone();
         }
-        match copied.strip_prefix(self.root()) {
-            Ok(inner) => self.top.join(inner),
-            Err(_) => copied.to_owned(),
-        }
+        let inner = |(top, copy): (&Path, PathBuf)| Some(top.join(copied.strip_prefix(copy).ok()?));
+        self.tops().find_map(inner).unwrap_or(copied)
+    }
+
+    /// The folders that contain the originals, each with its copy.
+    fn tops(&self) -> impl Iterator<Item = (&Path, PathBuf)> {
+        let fetched = self.fetched.as_deref();
+        let fetched = fetched.map(|it| (it, self.fetched_root())).into_iter();
+        fetched.chain([(self.top.as_path(), self.root())])
+    }
+
+    /// Names the original of a file that has another name or place in the copy.
+    pub(crate) fn rename(&self, copied: PathBuf, original: &Path) {
+        let mut renamed = self.renamed.borrow_mut();
+        renamed.insert(copied, original.to_owned());
     }
 
     /// The text with the names of the originals instead of those of the copy.
@@ -441,9 +446,4 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn link(target: &Path, at: &Path) -> io::Result<()> {
     fs::copy(target, at).map(drop)
-}
-
-/// Whether `name`, written in a file of `folder`, leads above `top`.
-pub(crate) fn leads_above(top: &Path, folder: &Path, name: &str) -> bool {
-    !Path::new(name).is_absolute() && !normal(&folder.join(name)).starts_with(top)
 }

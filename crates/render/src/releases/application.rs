@@ -13,7 +13,7 @@ use super::values::mapping;
 use super::{Chart, Delivers, Owner, Placed, Read, Reason, Release, at, cut, fields, items, text};
 use crate::fetch::Remote;
 use crate::rendering::release::Setting;
-use crate::rendering::roots::{RootKind, holds};
+use crate::rendering::roots::RootKind;
 
 /// The deliveries of an Application, at most one for each of its sources.
 pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
@@ -118,9 +118,9 @@ impl Application<'_> {
         }
         let path = text(source, &["path"]).unwrap_or(".");
         let folder = self.context.folder_at(url, version, path)?;
-        Ok(if holds(&folder, RootKind::Chart) {
+        Ok(if RootKind::Chart.file_in(&folder).is_some() {
             Chart::Folder(folder)
-        } else if holds(&folder, RootKind::Kustomization) {
+        } else if RootKind::Kustomization.file_in(&folder).is_some() {
             Chart::Kustomization(folder)
         } else {
             let is_recursive = at(source, &["directory", "recurse"]) == Some(&json!(true));

@@ -10,7 +10,7 @@ use crate::fetch::{Remote, newest_tag};
 use crate::files::{is_inside, normal, text_inside};
 use crate::rendering::roots::Places;
 use crate::repository::Repository;
-use check::{Files as _, Text};
+use check::{Files as _, Reading};
 use manifest::delivery::{Delivery, Role, decoded, document_at};
 
 /// The most bytes of a values file, or of a file with the parameters of a generator.
@@ -19,8 +19,8 @@ pub(super) const MAX_FILE: u64 = 4 << 20;
 /// Everything that a release may refer to.
 pub(crate) struct RenderContext<'w> {
     pub(crate) places: Places<'w>,
-    pub(crate) texts: &'w [Text],
-    pub(crate) deliveries: &'w [Delivery],
+    /// The texts and the objects in them.
+    pub(crate) reading: &'w Reading,
     /// The URLs of this repository.
     pub(crate) remotes: &'w [String],
 }
@@ -33,10 +33,10 @@ impl<'w> RenderContext<'w> {
         let (kind, name) = kind_and_name(reference);
         let namespace = text(reference, &["namespace"]);
         let namespace = namespace.or(release.reference.namespace.as_deref());
-        let named = || {
-            let all = self.deliveries.iter().filter(|it| it.role != Role::Release);
-            all.filter(|it| *it.reference.kind == *kind && *it.reference.name == *name)
+        let is_named = |it: &&Delivery| {
+            it.role != Role::Release && *it.reference.kind == *kind && *it.reference.name == *name
         };
+        let named = || self.reading.deliveries.iter().filter(is_named);
         let is_there = |it: &&Delivery| match (&it.reference.namespace, namespace) {
             (Some(there), Some(wanted)) => **there == *wanted,
             _ => true,
@@ -62,7 +62,7 @@ impl<'w> RenderContext<'w> {
         let unknown = |why: &str| format!("The {kind} {name}, which {why},");
         let found = self.find(release, reference);
         let found = found.ok_or_else(|| unknown("is not in this repository"))?;
-        let text = self.texts[found.place.source].source.text().ok();
+        let text = self.reading.texts[found.place.source].source.text().ok();
         let content = text.and_then(|text| document_at(&text, &found.place));
         let content = content.ok_or_else(|| unknown("cannot be read"))?;
         if content.get("sops").is_some() {
@@ -215,20 +215,12 @@ fn agreed<'w>(mut all: impl Iterator<Item = &'w Delivery>) -> Option<&'w Deliver
 /// A URL of a Git repository as `host/path`: `git@host:path` and `https://host/path.git` are equal.
 fn plain(url: &str) -> String {
     let url = url.trim();
-    let (scheme, rest) = match url.split_once("://") {
-        Some((_, rest)) => (true, rest),
-        None => (false, url),
-    };
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let end = rest.find('/').unwrap_or(rest.len());
-    let rest = match rest[..end].rfind('@') {
-        Some(at) => &rest[at + 1..],
-        None => rest,
-    };
-    let rest = if scheme {
-        rest.to_owned()
-    } else {
-        rest.replacen(':', "/", 1)
-    };
+    let host = rest[..end].rfind('@').map_or(0, |at| at + 1);
+    // Without a scheme, the first colon separates the host from the path.
+    let colons = usize::from(!url.contains("://"));
+    let rest = rest[host..].replacen(':', "/", colons);
     let rest = rest.trim_end_matches('/');
     rest.strip_suffix(".git").unwrap_or(rest).to_lowercase()
 }

@@ -1,5 +1,6 @@
 //! Flux' `Kustomization` (<https://fluxcd.io/flux/components/kustomize/kustomizations/>).
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use manifest::delivery::Delivery;
@@ -50,7 +51,7 @@ fn variables(
     delivery: &Delivery,
     context: &RenderContext<'_>,
 ) -> (Variables, Vec<String>) {
-    let (mut variables, mut unknown) = (Variables::default(), Vec::new());
+    let (mut variables, mut unknown) = (BTreeMap::new(), Vec::new());
     for from in items(post_build, &["substituteFrom"]) {
         match context.data(delivery, from) {
             Ok(data) => variables.extend(data),
@@ -64,5 +65,5 @@ fn variables(
             .map_or_else(|| value.to_string(), str::to_owned);
         (name.clone(), value)
     }));
-    (variables, unknown)
+    (Variables(variables), unknown)
 }

@@ -10,25 +10,17 @@ use super::Reason;
 const HELMFILE: &str = "`helmfile template | multi-attach-guard check -` judges it";
 const FLEET: &str = "`fleet apply -o BUNDLE NAME FOLDER`, `fleet target --bundle-file BUNDLE --dump-input-list > INPUT` and `fleet deploy --input-file INPUT --dry-run | multi-attach-guard check -` judge it";
 
-/// The kinds of such objects, with their commands.
-const KINDS: [(&str, &str); 2] = [
-    (
-        "ApplicationSet",
-        "`argocd appset generate FILE -o yaml | multi-attach-guard check -` judges its Applications",
-    ),
-    (
-        "HelmChart",
-        "`helm template NAME CHART --repo URL -n NAMESPACE -f VALUES | multi-attach-guard check -`, with what its spec says, judges it",
-    ),
-];
+const ARGO_CD: &str =
+    "`argocd appset generate FILE -o yaml | multi-attach-guard check -` judges its Applications";
+const HELM: &str = "`helm template NAME CHART --repo URL -n NAMESPACE -f VALUES | multi-attach-guard check -`, with what its spec says, judges it";
 
 /// The reason why an object of the kind is not rendered.
 pub(super) fn of_kind(kind: &str) -> Reason {
-    let mut kinds = KINDS.iter();
-    let command = kinds
-        .find(|(it, _)| *it == kind)
-        .map(|(_, command)| *command);
-    let text = command.unwrap_or("only its controller knows what it makes");
+    let text = match kind {
+        "ApplicationSet" => ARGO_CD,
+        "HelmChart" => HELM,
+        _ => "only its controller knows what it makes",
+    };
     Reason::of(Missing::Tool, text)
 }
 

@@ -17,27 +17,22 @@ pub(super) const APPLICATION: Known = Known(include_str!("known/application.txt"
 impl Known {
     /// The path of a field in the specification that is not known.
     pub(super) fn unknown(&self, document: &Value) -> Option<String> {
-        let found = self.unknown_in(document.get("spec")?, "")?;
-        Some(format!("spec.{found}"))
+        self.unknown_in(document.get("spec")?, "spec")
     }
 
     fn unknown_in(&self, value: &Value, path: &str) -> Option<String> {
         // Each item of an Application's `sources` has the same fields as `source`.
-        let plain = match path.strip_prefix("sources") {
-            Some(rest) if rest.is_empty() || rest.starts_with('.') => &format!("source{rest}"),
+        let plain = match path.strip_prefix("spec.sources") {
+            Some(rest) if rest.is_empty() || rest.starts_with('.') => &format!("spec.source{rest}"),
             _ => path,
         };
         if self.holds(plain) {
             return None;
         }
         match value {
-            Value::Object(fields) => fields.iter().find_map(|(key, value)| {
-                let path = match path {
-                    "" => key.clone(),
-                    _ => format!("{path}.{key}"),
-                };
-                self.unknown_in(value, &path)
-            }),
+            Value::Object(fields) => fields
+                .iter()
+                .find_map(|(key, value)| self.unknown_in(value, &format!("{path}.{key}"))),
             Value::Array(items) => items.iter().find_map(|it| self.unknown_in(it, path)),
             Value::Null => None,
             _ => Some(path.to_owned()),
@@ -50,8 +45,9 @@ impl Known {
     }
 
     fn holds(&self, path: &str) -> bool {
-        self.paths()
-            .any(|known| known.strip_suffix(".*").unwrap_or(known) == path)
+        let path = path.strip_prefix("spec.");
+        let mut known = self.paths().map(|it| it.strip_suffix(".*").unwrap_or(it));
+        path.is_some_and(|path| known.any(|it| it == path))
     }
 }
 

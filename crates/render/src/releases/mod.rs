@@ -130,17 +130,13 @@ impl Refused {
     }
 }
 
-/// The deliveries of the releases in the texts from the number `first` on. `namespaces` are those
-/// of these texts.
+/// The deliveries of the releases in the texts from the number `first` on.
 ///
 /// # Errors
 /// Nothing can be fetched on this machine.
-pub(super) fn wanted(
-    context: &RenderContext<'_>,
-    first: usize,
-    namespaces: &[String],
-) -> io::Result<Wanted> {
-    let objects = context.deliveries.iter();
+pub(super) fn wanted(context: &RenderContext<'_>, first: usize) -> io::Result<Wanted> {
+    let (texts, namespaces) = (&context.reading.texts, context.reading.namespaces(first));
+    let objects = context.reading.deliveries.iter();
     let objects = objects.filter(|it| it.role == Role::Release && it.place.source >= first);
     let read = objects.map(|it| (it, Owner::of(it, context), of_object(it, context)));
     let read: Vec<(&Delivery, Owner, Read)> = read.collect();
@@ -150,17 +146,15 @@ pub(super) fn wanted(
         Delivers::Files(_) | Delivers::Folder(_) => Vec::new(),
     });
     context.places.fetcher.fetch(remotes.collect())?;
-    let files = (first..context.texts.len()).filter_map(|text| of_file(text, context));
+    let files = (first..texts.len()).filter_map(|text| of_file(text, context));
     let mut wanted = Wanted {
         refused: files.collect(),
         ..Wanted::default()
     };
     for (delivery, owner, read) in read {
         let around = &namespaces[owner.place.source - first];
-        let done = read.and_then(|read| {
-            let mut each = read.into_iter();
-            each.try_for_each(|it| wanted.add(it, around, context))
-        });
+        let add = |it| wanted.add(it, around, context);
+        let done = read.and_then(|read| read.into_iter().try_for_each(add));
         if let Err(reason) = done {
             let folders = folders_of(&delivery.document, context);
             wanted.refused.push(Refused::of(&owner, folders, reason));
@@ -226,15 +220,11 @@ fn of_object(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
 
 /// The refusal of a file that another program renders; `None` for other files.
 fn of_file(number: usize, context: &RenderContext<'_>) -> Option<Refused> {
-    let file = &context.texts[number].source;
+    let file = &context.reading.texts[number].source;
     let (format, reason) = foreign::of_file(file.path()?)?;
     // A file with an object may have such a name.
-    if file
-        .text()
-        .ok()?
-        .lines()
-        .any(|it| it.starts_with("apiVersion:"))
-    {
+    let text = file.text().ok()?;
+    if text.lines().any(|it| it.starts_with("apiVersion:")) {
         return None;
     }
     Some(Refused {
@@ -264,14 +254,12 @@ impl Hash for Owner {
 
 impl Owner {
     fn of(delivery: &Delivery, context: &RenderContext<'_>) -> Self {
-        let text = &context.texts[delivery.place.source].source;
+        let text = &context.reading.texts[delivery.place.source].source;
         let template = delivery.template.clone();
         Self {
             place: delivery.place.clone(),
             reference: delivery.reference.clone(),
-            file: template
-                .clone()
-                .unwrap_or_else(|| text.name.as_str().into()),
+            file: template.as_deref().unwrap_or(&text.name).into(),
             template,
         }
     }
@@ -296,7 +284,7 @@ impl Release {
     /// Whether it changes more than the namespace of the objects of its kustomization.
     pub(super) fn changes(&self) -> bool {
         let mut fields = self.settings.fields.keys();
-        fields.any(|it| it != "namespace") || !self.settings.variables.is_empty()
+        fields.any(|it| it != "namespace") || !self.settings.variables.0.is_empty()
     }
 
     /// The job that renders it.

@@ -6,7 +6,7 @@ use super::{Chart, Release};
 use crate::fetch::Remote;
 use crate::reason::without_user;
 use crate::rendering::dependencies;
-use crate::rendering::roots::{Places, RootKind, holds};
+use crate::rendering::roots::{Places, RootKind};
 use check::Files as _;
 use check::text::{self, Renderer};
 
@@ -56,7 +56,8 @@ impl Chart {
 
     /// Whether it is a generated kustomization of all manifests in its folder, which contains none.
     pub(crate) fn is_generated(&self) -> bool {
-        matches!(self, Self::Kustomization(folder) if !holds(folder, RootKind::Kustomization))
+        let kind = RootKind::Kustomization;
+        matches!(self, Self::Kustomization(folder) if kind.file_in(folder).is_none())
     }
 
     /// The folder from which it is rendered, without the additions of a release.

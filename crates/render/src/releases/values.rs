@@ -1,7 +1,7 @@
 //! Values of releases.
 
 use manifest::delivery::value_of;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The mapping in the text, which messages call `what`.
 ///
@@ -17,14 +17,9 @@ pub(super) fn mapping(what: &str, text: &str) -> Result<Value, String> {
 
 /// Sets the value at a path of keys, as `helm --set` does.
 pub(super) fn set(into: &mut Value, path: &[String], value: Value) {
-    let Some((key, rest)) = path.split_first() else {
-        *into = value;
-        return;
-    };
-    if !into.is_object() {
-        *into = Value::Object(Map::new());
-    }
-    set(&mut into[key], rest, value);
+    let nested = path.iter();
+    let nested = nested.rfold(value, |value, key| json!({key: value}));
+    merge(into, &nested);
 }
 
 /// The keys of a path that are separated with dots. A dot after a backslash is part of a key.

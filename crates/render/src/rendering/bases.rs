@@ -31,7 +31,13 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
         let inner = if base.is_dir() {
             relative(&copy.of_original(folder), &copy.of_original(base))
         } else {
-            let name = name_of(root, number, base);
+            let name = base.file_name().unwrap_or_default().to_string_lossy();
+            let name = if base.starts_with(&root.top) {
+                // The folder may already contain a file with the original name.
+                format!("outside-{number}-{name}")
+            } else {
+                name.into_owned()
+            };
             copy.add(base, folder, &name)?;
             PathBuf::from(name)
         };
@@ -62,28 +68,6 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
         fs::write(copied, kustomization.to_string()).map_err(Failure::Copy)?;
     }
     Ok(())
-}
-
-/// The file of the repository whose copy `file` is, next to a kustomization; other files are
-/// returned unchanged.
-pub(super) fn original(root: &Root, file: PathBuf) -> PathBuf {
-    let mut all = root.fetched.iter().enumerate();
-    let found = all.find(|(number, Fetched { file: by, base, .. })| {
-        let put = || by.with_file_name(name_of(root, *number, base));
-        base.starts_with(&root.top) && put() == file && base.is_file()
-    });
-    found.map_or(file, |(_, it)| it.base.clone())
-}
-
-/// The name of a copy next to a kustomization. The folder may already contain a file with the
-/// original name.
-fn name_of(root: &Root, number: usize, target: &Path) -> String {
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    if target.starts_with(&root.top) {
-        format!("outside-{number}-{name}")
-    } else {
-        name.into_owned()
-    }
 }
 
 /// The path from one folder to another one, or to itself; both are absolute.

@@ -73,12 +73,9 @@ fn missing(folder: &Path) -> Vec<(String, Place)> {
         list.cloned().unwrap_or_default()
     };
     let locked = list(&lock);
-    let held: Vec<String> = fs::read_dir(folder.join("charts"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
+    let entries = fs::read_dir(folder.join("charts")).into_iter();
+    let names = entries.flatten().flatten().map(|it| it.file_name());
+    let held: Vec<String> = names.map(|it| it.to_string_lossy().into_owned()).collect();
     let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).map(str::to_owned);
     let of_one = |entry: &Value| {
         let name = text(entry, "name")?;
@@ -88,17 +85,15 @@ fn missing(folder: &Path) -> Vec<(String, Place)> {
         if held.iter().any(is_it) {
             return None;
         }
-        let lock = locked
-            .iter()
-            .find(|it| text(it, "name").as_ref() == Some(&name));
+        let mut locked = locked.iter();
+        let lock = locked.find(|it| text(it, "name").as_ref() == Some(&name));
         let version = lock.and_then(|it| text(it, "version"));
-        let version = version
-            .or_else(|| text(entry, "version"))
-            .unwrap_or_default();
+        let version = version.or_else(|| text(entry, "version"));
         let url = text(entry, "repository")?;
         let place = if let Some(path) = url.strip_prefix("file://") {
             Place::Folder(fs::canonicalize(normal(&folder.join(path))).ok()?)
         } else if SCHEMES.iter().any(|it| url.starts_with(it)) {
+            let version = version.unwrap_or_default();
             Place::Remote(Remote::chart(&url, &name, Some(&version)))
         } else {
             // Only Helm's own configuration resolves an alias.

@@ -4,7 +4,6 @@
 //! renders the chart here, to a file of the copy that replaces the entry, and kustomize does not
 //! start Helm.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,57 +36,32 @@ const FIELDS: [&str; 14] = [
     "version",
 ];
 
-/// A chart, with the command line and the output file for Helm.
-struct Planned<'r> {
-    release: String,
+/// A command line of Helm, and its output file.
+struct Planned {
     line: CommandLine,
-    chart: &'r Path,
     file: PathBuf,
-}
-
-/// The kustomization whose inflated chart is `file`, if there is one.
-pub(super) fn origin(root: &Root, file: &Path) -> Option<PathBuf> {
-    let mut inflated = root.inflated.iter();
-    let is_it = |it: &&Inflated| it.file.with_file_name(name_of(it.number)) == *file;
-    inflated.find(is_it).map(|it| it.file.clone())
-}
-
-fn name_of(number: usize) -> String {
-    format!("inflated-chart-{number}.yaml")
 }
 
 impl Renderer {
     /// Renders the charts that kustomizations of the root inflate.
     pub(super) async fn inflate(&self, root: &Root, copy: &Copy) -> Result<(), Reason> {
-        let mut files: BTreeMap<&Path, Vec<&Inflated>> = BTreeMap::new();
-        for inflated in &root.inflated {
-            files.entry(&inflated.file).or_default().push(inflated);
-        }
         let mut planned = Vec::new();
-        for (file, all) in files {
-            planned.extend(replace(&copy.of_original(file), &all, copy)?);
+        for all in root.inflated.chunk_by(|a, b| a.file == b.file) {
+            planned.extend(replace(all, copy)?);
         }
         // No program starts before all entries are read.
-        for it in planned {
-            let mut at = copy.of_original(it.chart);
-            if it.chart.is_file() {
-                at = it.file.with_extension("tgz");
-                copy.copy_file(it.chart, &at)?;
-            }
-            let text = self.helm_template(it.line, &it.release, &at, copy).await?;
+        for Planned { line, file } in planned {
+            let text = self.helm(&line, copy).await?;
             copy.count(1, text.len() as u64)?;
-            fs::write(it.file, text).map_err(Failure::Copy)?;
+            fs::write(file, text).map_err(Failure::Copy)?;
         }
         Ok(())
     }
 }
 
-/// Replaces the entries of `helmCharts` in a kustomization of the copy with files.
-fn replace<'r>(
-    kustomization: &Path,
-    all: &[&'r Inflated],
-    copy: &Copy,
-) -> Result<Vec<Planned<'r>>, Reason> {
+/// Replaces the entries of `helmCharts` in one kustomization of the copy with files.
+fn replace(all: &[Inflated], copy: &Copy) -> Result<Vec<Planned>, Reason> {
+    let kustomization = &copy.of_original(&all[0].file);
     let folder = kustomization.parent().unwrap_or(copy.folder());
     let text = fs::read_to_string(kustomization).map_err(Failure::Copy)?;
     let mut fields = match value_of(&text) {
@@ -96,15 +70,18 @@ fn replace<'r>(
     };
     let entries = fields.remove("helmCharts").unwrap_or_default();
     let (mut planned, mut names) = (Vec::new(), Vec::new());
-    for Inflated { number, chart, .. } in all {
-        let entry = entries.get(*number).unwrap_or(&Value::Null);
-        let name = name_of(*number);
-        planned.push(Planned {
-            release: release(entry)?.to_owned(),
-            line: line(entry, *number, folder, copy)?,
-            chart,
-            file: folder.join(&name),
-        });
+    for it in all {
+        let entry = entries.get(it.number).unwrap_or(&Value::Null);
+        let name = format!("inflated-chart-{}.yaml", it.number);
+        let file = folder.join(&name);
+        let mut chart = copy.of_original(&it.chart);
+        if it.chart.is_file() {
+            chart = file.with_extension("tgz");
+            copy.copy_file(&it.chart, &chart)?;
+        }
+        let line = line(entry, it.number, folder, copy)?.word(chart.as_path());
+        copy.rename(file.clone(), &it.file);
+        planned.push(Planned { line, file });
         names.push(Value::String(name));
     }
     let resources = fields.entry("resources").or_insert_with(|| json!([]));
@@ -117,32 +94,20 @@ fn replace<'r>(
     Ok(planned)
 }
 
-/// The name of the release, or of the chart if the entry has none; kustomize would then let Helm
-/// generate one. An entry with an unknown field is refused.
-fn release(entry: &Value) -> Result<&str, Reason> {
-    let text = |field: &str| entry.get(field).and_then(Value::as_str);
-    let name = text("releaseName").or(text("name")).unwrap_or_default();
-    let keys = entry.as_object().into_iter().flat_map(Map::keys);
-    for field in keys {
-        if !FIELDS.contains(&field.as_str()) {
-            let chart = text("name").unwrap_or_default();
-            return Err(format!(
-                "it inflates the chart {chart:?} with {field}, a field that is not read here"
-            )
-            .into());
-        }
-    }
-    Ok(name)
-}
-
-/// The command line with which kustomize would let Helm render an entry of `helmCharts` in a
-/// kustomization of `folder`.
+/// The command line, without the chart, with which kustomize would let Helm render an entry of
+/// `helmCharts` in a kustomization of `folder`. An entry with an unknown field is refused.
 fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<CommandLine, Reason> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str);
     let texts = |field: &str| {
         let list = entry.get(field).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str)
     };
+    let mut keys = entry.as_object().into_iter().flat_map(Map::keys);
+    if let Some(field) = keys.find(|it| !FIELDS.contains(&it.as_str())) {
+        let chart = text("name").unwrap_or_default();
+        let unread = "a field that is not read here";
+        return Err(format!("it inflates the chart {chart:?} with {field}, {unread}").into());
+    }
     let mut line = helm_template();
     if let Some(namespace) = text("namespace") {
         line.option("--namespace", &Word::new(Field::Namespace, namespace)?);
@@ -183,7 +148,9 @@ fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<Comm
         fs::write(&file, content).map_err(Failure::Copy)?;
         line.option("--values", file.as_path());
     }
-    Ok(line)
+    // Without a name, kustomize would let Helm generate one.
+    let release = text("releaseName").or(text("name")).unwrap_or_default();
+    Ok(line.word(&Word::new(Field::ReleaseName, release)?))
 }
 
 /// The content of a file in the copy that a kustomization of `folder` names.

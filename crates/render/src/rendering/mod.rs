@@ -24,13 +24,12 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::files::text_inside;
+use crate::files::{normal, text_inside};
 use crate::program::command_line::{CommandLine, Field, Word};
 use crate::program::run::{Failure, Limits, on_path, output};
 use crate::program::sandbox::{Copy, Sandbox};
 use crate::reason::Reason;
 use crate::{Input, Paths};
-use release::Job;
 use report::Missing;
 use roots::{Root, RootKind};
 
@@ -106,31 +105,20 @@ pub(super) struct Renderer {
 }
 
 impl Paths<'_> {
-    /// Renders the roots, several at once. The results are in the same order.
+    /// The results of `each` for all items, several at once, in the order of the items. If nothing
+    /// is to be rendered, their reasons are empty.
     ///
     /// # Errors
     /// There is no folder for temporary files, a values file cannot be read, or threads cannot be
     /// started.
-    pub(super) fn render_roots(&self, roots: &[Root]) -> io::Result<Vec<Result<String, Reason>>> {
-        self.render_all(roots, &Renderer::root)
-    }
-
-    /// Renders the jobs of releases, several at once. The results are in the same order.
-    ///
-    /// # Errors
-    /// See [`Self::render_roots`].
-    pub(super) fn render_releases(&self, jobs: &[Job]) -> io::Result<Vec<Result<String, Reason>>> {
-        self.render_all(jobs, &Renderer::job)
-    }
-
-    /// The results of `each` for all items, several at once, in the order of the items.
-    fn render_all<I>(
+    pub(super) fn render_all<I>(
         &self,
         items: &[I],
+        wish: Render,
         each: &impl AsyncFn(&Renderer, &I) -> Result<String, Reason>,
     ) -> io::Result<Vec<Result<String, Reason>>> {
-        if items.is_empty() {
-            return Ok(Vec::new());
+        if items.is_empty() || wish == Render::Never {
+            return Ok(items.iter().map(|_| Err(Reason::from(""))).collect());
         }
         let renderer = self.renderer()?;
         let at_once = available_parallelism().map_or(1, usize::from);
@@ -168,17 +156,14 @@ fn template(input: &Input<'_>, folder: &Path) -> io::Result<CommandLine> {
             })?;
         line.option("--values", copy.as_path());
     }
-    let named = |option: &str, field: Field, text: &str| {
-        let message =
+    let sets = options.set.iter();
+    let sets = sets.map(|pair| ("--set", Field::Setting, pair.as_str()));
+    let namespace = input.namespace.iter();
+    let namespace = namespace.map(|it| ("--namespace", Field::Namespace, *it));
+    for (option, field, text) in sets.chain(namespace) {
+        let refused =
             |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{option}: {error}"));
-        Word::new(field, text).map_err(message)
-    };
-    for pair in &options.set {
-        line.option("--set", &named("--set", Field::Setting, pair)?);
-    }
-    if let Some(namespace) = input.namespace {
-        let namespace = named("--namespace", Field::Namespace, namespace)?;
-        line.option("--namespace", &namespace);
+        line.option(option, &Word::new(field, text).map_err(refused)?);
     }
     Ok(line)
 }
@@ -218,16 +203,17 @@ impl Renderer {
         })
     }
 
-    async fn root(&self, root: &Root) -> Result<String, Reason> {
-        self.admit(root)?;
+    /// Renders a chart or a kustomization without a release.
+    pub(super) async fn root(&self, root: &Root) -> Result<String, Reason> {
         match root.kind {
             RootKind::Chart => self.chart(root).await,
             RootKind::Kustomization => self.kustomization(root, Map::new()).await,
         }
     }
 
-    /// Counts the root, or gives the reason why rendering it is not attempted.
-    fn admit(&self, root: &Root) -> Result<(), Reason> {
+    /// Counts the root and copies what is read for it, or gives the reason why rendering it is not
+    /// attempted.
+    fn copy(&self, root: &Root) -> Result<Copy, Reason> {
         if let Some(reason) = &root.refused {
             return Err(reason.clone());
         }
@@ -238,7 +224,16 @@ impl Renderer {
             let most = format!("one run renders {MAX_ROOTS} charts and kustomizations at most");
             return Err(most.into());
         }
-        Ok(())
+        if Instant::now() >= self.end {
+            return Err(self.out_of_time());
+        }
+        let fetched = root.laid_out.as_deref();
+        let copy = Copy::of(&root.folders, &root.top, fetched, &self.sandbox.folder)?;
+        bases::write(root, &copy)?;
+        for (chart, name) in &root.additions {
+            copy.add(chart, &root.real.join("charts"), name)?;
+        }
+        Ok(copy)
     }
 
     /// The text, unless the output of all of them becomes too large.
@@ -254,25 +249,17 @@ impl Renderer {
     async fn chart(&self, root: &Root) -> Result<String, Reason> {
         let copy = self.copy(root)?;
         let chart = copy.of_original(&root.real);
-        let text = self
-            .helm_template(self.template.clone(), &root.release, &chart, &copy)
-            .await?;
+        let release = Word::new(Field::ReleaseName, &root.release)?;
+        let line = self.template.clone().word(&release).word(chart.as_path());
+        let text = self.helm(&line, &copy).await?;
         Ok(origin::of_helm(&text, &root.folder))
     }
 
-    async fn helm_template(
-        &self,
-        line: CommandLine,
-        release: &str,
-        chart: &Path,
-        copy: &Copy,
-    ) -> Result<String, Reason> {
-        let release = Word::new(Field::ReleaseName, release)?;
+    async fn helm(&self, line: &CommandLine, copy: &Copy) -> Result<String, Reason> {
         let Some(helm) = &self.helm else {
             return Err("there is no helm on the PATH".into());
         };
-        let line = line.word(&release).word(chart);
-        self.output(helm, &line, copy).await
+        self.output(helm, line, copy).await
     }
 
     /// Renders a kustomization. `fields` apply to all its objects.
@@ -294,7 +281,7 @@ impl Renderer {
         let components = fields.get_mut("components").and_then(Value::as_array_mut);
         for name in components.into_iter().flatten() {
             let path = Path::new(inner).join(name.as_str().unwrap_or_default());
-            *name = crate::files::normal(&path).to_string_lossy().into();
+            *name = normal(&path).to_string_lossy().into();
         }
         let resources: Vec<String> = match &root.generated {
             Some(names) => {
@@ -306,10 +293,7 @@ impl Renderer {
         fields.insert("resources".to_owned(), json!(resources));
         fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
         let text = self.kustomize(around, fields, &copy).await?;
-        let file_of = |origin: &str| {
-            let file = copy.original(&crate::files::normal(&around.join(origin)));
-            inflate::origin(root, &file).unwrap_or_else(|| bases::original(root, file))
-        };
+        let file_of = |origin: &str| copy.original(normal(&around.join(origin)));
         let fetched = root.laid_out.as_deref();
         Ok(origin::of_kustomize(&text, file_of, &self.here, fetched))
     }
@@ -339,19 +323,6 @@ impl Renderer {
         Err(failed.unwrap_or_else(missing))
     }
 
-    fn copy(&self, root: &Root) -> Result<Copy, Reason> {
-        if Instant::now() >= self.end {
-            return Err(self.out_of_time());
-        }
-        let fetched = root.laid_out.as_deref();
-        let copy = Copy::of(&root.folders, &root.top, fetched, &self.sandbox.folder)?;
-        bases::write(root, &copy)?;
-        for (chart, name) in &root.additions {
-            copy.add(chart, &root.real.join("charts"), name)?;
-        }
-        Ok(copy)
-    }
-
     async fn output(
         &self,
         program: &Path,
@@ -362,10 +333,9 @@ impl Renderer {
         if left.is_zero() {
             return Err(self.out_of_time());
         }
-        let limit = self.limit.min(left);
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
         let limits = Limits {
-            time: limit,
+            time: self.limit.min(left),
             file: MAX_OUTPUT,
         };
         let command = self.sandbox.command(program, line, copy.folder(), limits);

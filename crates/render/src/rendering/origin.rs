@@ -40,19 +40,15 @@ pub(super) fn of_kustomize(
     let mut out = String::with_capacity(text.len() + 1024);
     for document in text.split_inclusive("\n---\n") {
         if let Some(origin) = origin(document) {
-            let file = name_of(&file_of(origin), here, fetched);
+            let real = file_of(origin);
+            let fetched = fetched.and_then(|top| crate::fetch::shown(top, &real));
+            let local = real.strip_prefix(here).unwrap_or(&real);
+            let file = shown(fetched.as_deref().unwrap_or(local));
             out.push_str(&format!("{SOURCE}{file}\n"));
         }
         out.push_str(document);
     }
     out
-}
-
-fn name_of(real: &Path, here: &Path, fetched: Option<&Path>) -> String {
-    match fetched.and_then(|top| crate::fetch::shown(top, real)) {
-        Some(file) => shown(&file),
-        None => shown(real.strip_prefix(here).unwrap_or(real)),
-    }
 }
 
 /// The file that the annotation of a document names.

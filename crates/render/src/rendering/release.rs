@@ -1,8 +1,8 @@
 //! Renders the charts, kustomizations and manifests of releases.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -65,7 +65,8 @@ pub(crate) enum Files {
 }
 
 impl Renderer {
-    pub(super) async fn job(&self, Job { files, settings }: &Job) -> Result<String, Reason> {
+    /// Renders the job of a release.
+    pub(crate) async fn job(&self, Job { files, settings }: &Job) -> Result<String, Reason> {
         let (copy, chart) = match files {
             Files::Manifests(folder, recursive) => return manifests(folder, *recursive),
             Files::Archive(file) => {
@@ -75,7 +76,6 @@ impl Renderer {
                 (copy, chart)
             }
             Files::Root(root) => {
-                self.admit(root)?;
                 if root.kind == RootKind::Kustomization {
                     let text = self.kustomization(root, settings.fields.clone()).await?;
                     return settings.variables.substituted(text);
@@ -86,12 +86,15 @@ impl Renderer {
             }
         };
         if let Some(values) = &settings.own_values {
-            let written = replace(&chart.join("values.yaml"), &values.to_string());
+            let file = chart.join("values.yaml");
+            // It may be a link, which must not be written through.
+            let _ = fs::remove_file(&file);
+            let new = File::create_new(file);
+            let written = new.and_then(|mut it| it.write_all(values.to_string().as_bytes()));
             written.map_err(Failure::Copy)?;
         }
-        let line = template(settings, copy.folder())?;
-        let rendered = self.helm_template(line, &settings.name, &chart, &copy);
-        let mut text = rendered.await?;
+        let line = template(settings, copy.folder())?.word(chart.as_path());
+        let mut text = self.helm(&line, &copy).await?;
         if let Files::Root(root) = files {
             text = origin::of_helm(&text, &root.folder);
         }
@@ -105,14 +108,6 @@ impl Renderer {
             text = self.kustomize(&folder, fields, &copy).await?;
         }
         Ok(text)
-    }
-}
-
-/// Replaces a file of the copy. It may have been a link, which must not be written through.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => fs::write(file, text),
     }
 }
 
@@ -141,8 +136,8 @@ fn manifests(folder: &Path, recursive: bool) -> Result<String, Reason> {
 /// The input file of a post-renderer.
 const RENDERED: &str = "rendered.yaml";
 
-/// The command line with which Helm renders the chart for the release. The values are written to
-/// files in `folder`.
+/// The command line, without the chart, with which Helm renders it for the release. The values are
+/// written to files in `folder`.
 fn template(settings: &Settings, folder: &Path) -> Result<CommandLine, Reason> {
     let mut line = helm_template();
     if let Some(namespace) = &settings.namespace {
@@ -160,5 +155,5 @@ fn template(settings: &Settings, folder: &Path) -> Result<CommandLine, Reason> {
         };
         line.option(option, &Word::new(Field::Setting, pair)?);
     }
-    Ok(line)
+    Ok(line.word(&Word::new(Field::ReleaseName, &settings.name)?))
 }

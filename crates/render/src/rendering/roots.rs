@@ -3,18 +3,16 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::fetch::Fetcher;
 use crate::files::{GIT, MAX_ROOT_FILE, is_inside, normal, text_inside};
-use crate::program::sandbox::leads_above;
 use crate::reason::Reason;
 use crate::repository::Repository;
 use check::Files as _;
-use manifest::kustomization::{Chart as InflatedChart, FILE_NAMES, Kustomization};
-use report::Missing;
+use manifest::kustomization::{FILE_NAMES, Kustomization};
 
 /// The file that makes a folder a chart.
 pub(super) const CHART: &str = "Chart.yaml";
@@ -23,9 +21,10 @@ pub(super) const CHART: &str = "Chart.yaml";
 const MAX_OUTSIDE: usize = 1_000;
 
 /// The program that renders a root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RootKind {
     /// `helm template`.
+    #[default]
     Chart,
     /// `kustomize build`.
     Kustomization,
@@ -38,10 +37,20 @@ impl RootKind {
             Self::Kustomization => "kustomization",
         }
     }
+
+    /// The file that makes the folder such a root.
+    pub(crate) fn file_in(self, folder: &Path) -> Option<PathBuf> {
+        let names: &[&str] = match self {
+            Self::Chart => &[CHART],
+            Self::Kustomization => &FILE_NAMES,
+        };
+        let mut files = names.iter().map(|name| folder.join(name));
+        files.find(|file| file.is_file())
+    }
 }
 
 /// A folder to render.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Root {
     pub(crate) kind: RootKind,
     /// The folder, by the path through which it was found.
@@ -83,28 +92,16 @@ impl Root {
             kind,
             folder: real.to_owned(),
             real: real.to_owned(),
-            release: String::new(),
-            refused: None,
-            url: None,
             folders: BTreeSet::from([real.to_owned()]),
-            additions: Vec::new(),
             top: real.to_owned(),
-            fetched: Vec::new(),
-            inflated: Vec::new(),
-            generated: None,
-            laid_out: None,
-            files: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
     /// The file that makes the folder a root.
     pub(crate) fn file(&self) -> PathBuf {
-        match self.kind {
-            RootKind::Chart => self.folder.join(CHART),
-            RootKind::Kustomization => {
-                kustomization_in(&self.folder).unwrap_or_else(|| self.folder.clone())
-            }
-        }
+        let file = self.kind.file_in(&self.folder);
+        file.unwrap_or_else(|| self.folder.clone())
     }
 
     /// Adds the folders of a component that a release adds to those that the root names.
@@ -266,14 +263,6 @@ pub(crate) fn generated(folder: &Path, places: Places<'_>) -> Root {
     root
 }
 
-/// Whether the folder contains the file of a root of that kind.
-pub(crate) fn holds(folder: &Path, kind: RootKind) -> bool {
-    match kind {
-        RootKind::Chart => folder.join(CHART).is_file(),
-        RootKind::Kustomization => kustomization_in(folder).is_some(),
-    }
-}
-
 /// Whether the path, whose links are followed, belongs to a chart: its own files, its templates,
 /// and the charts in it. Other files in its folder do not.
 pub(crate) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool {
@@ -311,12 +300,9 @@ fn chart(folder: &Path) -> Option<Root> {
 /// A release name that Helm accepts: a DNS label of at most 53 characters
 /// (<https://helm.sh/docs/chart_best_practices/conventions/>).
 fn release(chart: &str) -> String {
-    let name: String = chart
-        .to_ascii_lowercase()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .take(53)
-        .collect();
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name = chart.to_ascii_lowercase();
+    let name: String = name.chars().map(plain).take(53).collect();
     match name.trim_matches('-') {
         "" => "release".to_owned(),
         name => name.to_owned(),
@@ -369,7 +355,10 @@ impl Named {
                     named.folders.insert(path);
                 }
                 Some(path) => named.take(name, path, &file, top),
-                None if is_remote(name) => named.fetch(name, &file, places),
+                None if is_remote(name) => match places.fetcher.base(name) {
+                    Ok(base) => named.put(name, &file, base),
+                    Err(reason) => drop(named.refused.get_or_insert(reason)),
+                },
                 // The program that renders the root reports the problem.
                 None => {}
             }
@@ -385,7 +374,7 @@ impl Named {
             let folder = normal(&real_folder.join(home).join(chart.folder()));
             let folder = real(&folder);
             let folder = folder.filter(|it| it.join(CHART).is_file() && is_inside(top, it));
-            match folder.map_or_else(|| fetched(chart, places), Ok) {
+            match folder.map_or_else(|| places.fetcher.inflated(chart), Ok) {
                 Ok(found) => named.inflated.push(Inflated {
                     file: file.clone(),
                     number,
@@ -429,18 +418,6 @@ impl Named {
         });
     }
 
-    /// Adds the fetched resource with that name.
-    fn fetch(&mut self, name: &str, file: &Path, places: Places<'_>) {
-        let base = places.fetcher.base(name).unwrap_or_else(|| {
-            let url = url_in(name).unwrap_or(name);
-            Err(Reason::of(Missing::Charts, &format!("it names {url}")))
-        });
-        match base {
-            Ok(base) => self.put(name, file, base),
-            Err(reason) => drop(self.refused.get_or_insert(reason)),
-        }
-    }
-
     /// Follows every name in any field, because kustomize reads more fields than are known here.
     fn reach(&mut self, read: &Kustomization, real_folder: &Path, top: &Path) {
         for text in &read.texts {
@@ -454,12 +431,11 @@ impl Named {
                 continue;
             }
             let path = normal(&real_folder.join(text));
+            let leads_above = Path::new(text).is_relative() && !path.starts_with(top);
             let found = real(&path);
-            let is_folder = found
-                .as_deref()
-                .is_some_and(|it| kustomization_in(it).is_some());
+            let is_folder = kustomization_in(&path).is_some();
             let is_outside = found.as_deref().is_some_and(|it| !is_inside(top, it));
-            if leads_above(top, real_folder, text) || is_folder && is_outside {
+            if leads_above || is_folder && is_outside {
                 let reason = format!("it names {text}, which is outside of {}", top.display());
                 self.refused.get_or_insert(reason.into());
             } else if let Some(found) = found.filter(|_| !is_outside) {
@@ -477,22 +453,9 @@ impl Named {
     }
 }
 
-/// The packed chart that was fetched for a kustomization.
-fn fetched(chart: &InflatedChart, places: Places<'_>) -> Result<PathBuf, Reason> {
-    places.fetcher.inflated(chart).unwrap_or_else(|| {
-        let InflatedChart { name, repo, .. } = chart;
-        let missing = format!("it inflates the chart {name:?}, which is not in its charts folder");
-        Err(match repo.as_str() {
-            "" => format!("{missing}; put it there").into(),
-            _ => Reason::of(Missing::Charts, &missing),
-        })
-    })
-}
-
 /// The file that makes the folder a kustomization.
 fn kustomization_in(folder: &Path) -> Option<PathBuf> {
-    let mut files = FILE_NAMES.iter().map(|name| folder.join(name));
-    files.find(|file| file.is_file())
+    RootKind::Kustomization.file_in(folder)
 }
 
 /// The word in the text that contains a URL.
@@ -562,10 +525,10 @@ fn reached_from<'a>(
         let part = match all.get(&folder) {
             Some(part) => Cow::Borrowed(part),
             // The base is outside the checked folders.
-            None => Cow::Owned(
-                Named::read(&folder, &folder, places)
-                    .unwrap_or_else(|| unreadable(&folder, places.repository)),
-            ),
+            None => {
+                let read = Named::read(&folder, &folder, places);
+                Cow::Owned(read.unwrap_or_else(|| unreadable(&folder, places.repository)))
+            }
         };
         waiting.extend(of(&part).iter().cloned());
         parts.push((folder, part));
@@ -602,14 +565,9 @@ fn real(path: &Path) -> Option<PathBuf> {
 
 /// The folder as it is shown in messages.
 fn shown(folder: &Path) -> PathBuf {
-    let plain: PathBuf = folder
-        .components()
-        .filter(|part| !matches!(part, Component::CurDir))
-        .collect();
-    if plain.as_os_str().is_empty() {
-        PathBuf::from(".")
-    } else {
-        plain
+    match folder.strip_prefix(".").unwrap_or(folder) {
+        plain if plain.as_os_str().is_empty() => PathBuf::from("."),
+        plain => plain.components().collect(),
     }
 }
 

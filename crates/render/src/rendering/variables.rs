@@ -18,19 +18,9 @@ const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
 /// Variables by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Variables(BTreeMap<String, String>);
-
-impl Extend<(String, String)> for Variables {
-    fn extend<I: IntoIterator<Item = (String, String)>>(&mut self, more: I) {
-        self.0.extend(more);
-    }
-}
+pub(crate) struct Variables(pub(crate) BTreeMap<String, String>);
 
 impl Variables {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Substitutes the variables in the rendered objects.
     ///
     /// # Errors
@@ -61,37 +51,30 @@ impl Variables {
     fn fill(&self, text: &str, depth: usize, out: &mut String) {
         let mut rest = text;
         while let Some(start) = rest.find("${").filter(|_| out.len() <= MAX_TEXT) {
-            let (before, expression) = rest.split_at(start);
-            let end = end_of(expression).unwrap_or(0);
-            let (expression, after) = expression.split_at(end);
-            match before.strip_suffix('$') {
-                // `$${name}` is the text `${name}`.
-                Some(before) if end > 0 => {
-                    *out += before;
-                    *out += expression;
-                }
-                _ => {
-                    *out += before;
-                    self.evaluate(expression, depth, out);
-                }
-            }
-            rest = match end {
-                0 => {
-                    *out += "${";
-                    &after[2..]
-                }
-                _ => after,
+            let Some(length) = end_of(&rest[start..]) else {
+                let (before, after) = rest.split_at(start + "${".len());
+                *out += before;
+                rest = after;
+                continue;
             };
+            let (before, after) = rest.split_at(start);
+            let (expression, after) = after.split_at(length);
+            if let Some(before) = before.strip_suffix('$') {
+                // `$${name}` is the text `${name}`.
+                *out += before;
+                *out += expression;
+            } else {
+                *out += before;
+                self.evaluate(expression, depth, out);
+            }
+            rest = after;
         }
         *out += rest;
     }
 
     /// Appends the value of `${…}`.
     fn evaluate(&self, expression: &str, depth: usize, out: &mut String) {
-        let inner = expression.strip_prefix("${");
-        let inner = inner
-            .and_then(|it| it.strip_suffix('}'))
-            .unwrap_or_default();
+        let inner = &expression["${".len()..expression.len() - "}".len()];
         let is_part = |c: char| c == '_' || c.is_ascii_alphanumeric();
         let end = inner.find(|c| !is_part(c)).unwrap_or(inner.len());
         let (name, rest) = inner.split_at(end);
@@ -135,9 +118,9 @@ mod tests {
 
     #[test]
     fn variables_are_filled_in_as_flux_does() {
-        let mut variables = Variables::default();
         let pairs = [("APP", "web"), ("EMPTY", "")];
-        variables.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut variables = Variables(pairs.into());
         for (text, expected) in [
             ("${APP}-data", "web-data"),
             ("a: ${APP}\nb: ${APP:-x}\n", "a: web\nb: web\n"),
@@ -160,7 +143,8 @@ mod tests {
         let deep = format!("{}x{}", "${A:-".repeat(10_000), "}".repeat(10_000));
         let filled = variables.substituted(deep.clone()).unwrap();
         assert!(filled.starts_with("${A:-${A:-") && filled.len() <= deep.len());
-        variables.extend([("LONG".to_owned(), "x".repeat(1 << 20))]);
+        let long = "x".repeat(1 << 20);
+        variables.0.insert("LONG".to_owned(), long);
         let many = "${LONG}".repeat(1_000);
         assert!(variables.substituted(many).is_err());
         // The label counts only if it is the object's own, and not in a string of the object.

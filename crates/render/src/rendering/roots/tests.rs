@@ -2,9 +2,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Missing, Places, Repository, Root, RootKind, find};
+use super::{Places, Repository, Root, RootKind, find};
 use crate::fetch::{Fetch, FetchOptions, Fetcher};
 use crate::reason::Reason;
+use report::Missing;
 
 fn roots(files: &[(&str, &str)]) -> (tempfile::TempDir, Vec<Root>) {
     let folder = tempfile::tempdir().unwrap();
