@@ -9,7 +9,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "attach-limit",
     title: "The nodes have as many volumes as they can attach",
     passes: false,
-    needs_documents: false,
     judge,
 };
 

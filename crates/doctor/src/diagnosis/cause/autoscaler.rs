@@ -10,7 +10,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "autoscaler",
     title: "The autoscaler asks for more pods than the volume can have",
     passes: false,
-    needs_documents: true,
     judge,
 };
 

@@ -9,7 +9,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "delay",
     title: "The volume is on its way",
     passes: true,
-    needs_documents: false,
     judge,
 };
 

@@ -21,7 +21,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "drain-with-co-location",
     title: "The scheduler has not noticed that the old pod is gone",
     passes: true,
-    needs_documents: false,
     judge,
 };
 

@@ -13,7 +13,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "driver-error",
     title: "The storage driver cannot attach, detach or mount the volume",
     passes: false,
-    needs_documents: false,
     judge,
 };
 

@@ -17,7 +17,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "follower",
     title: "The pod must run on the node of another pod, and that node takes no new pods",
     passes: false,
-    needs_documents: true,
     judge,
 };
 

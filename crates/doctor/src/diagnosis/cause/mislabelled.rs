@@ -12,7 +12,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "mislabelled-volume",
     title: "The driver cannot attach a ReadWriteMany volume twice",
     passes: false,
-    needs_documents: true,
     judge,
 };
 

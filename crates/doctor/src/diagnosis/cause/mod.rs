@@ -52,15 +52,11 @@ pub struct Cause {
     pub title: &'static str,
     /// Whether the wait ends by itself.
     pub passes: bool,
-    /// Whether the objects that a step changes must be read in full.
-    needs_documents: bool,
-    /// Judges whether the cause applies. It is called for every waiting pod, to find the cause, and
-    /// for the first pod of each case once more with the documents, for the steps.
+    /// Judges whether the cause applies.
     pub(super) judge: fn(&WaitingPod<'_>) -> Option<Judgement>,
 }
 
 /// The explanation of a cause that applies, in sentences, and the steps to take, the safest first.
-/// Only the steps depend on documents.
 pub(super) type Judgement = (String, Vec<SuggestedAction>);
 
 /// Every cause, in the order in which they are tried. The last one always applies.
@@ -110,35 +106,32 @@ impl Cause {
         CAUSES.iter().find(|cause| cause.code == code)
     }
 
-    /// The cause for which the pod waits.
-    pub(super) fn of(waiting: &WaitingPod<'_>) -> &'static Self {
+    /// The cause for which the pod waits, and its judgement.
+    pub(super) fn of(waiting: &WaitingPod<'_>) -> (&'static Self, Judgement) {
         let mut causes = CAUSES.iter();
-        let cause = causes.find(|cause| (cause.judge)(waiting).is_some());
-        cause.unwrap_or(&LAST)
+        let found = causes.find_map(|cause| Some((cause, (cause.judge)(waiting)?)));
+        found.unwrap_or_else(|| (&LAST, Judgement::default()))
     }
+}
 
-    /// The objects whose documents some commands need.
-    pub(super) fn wants(&self, waiting: &WaitingPod<'_>) -> Vec<ObjectRef> {
-        if !self.needs_documents {
-            return Vec::new();
-        }
-        let pods = std::iter::once(waiting.pod).chain(waiting.staying());
-        let workloads = pods.filter_map(reference);
-        let namespace = &waiting.pod.meta.namespace;
-        let users = waiting.view().workloads_using(namespace, waiting.claim);
-        let cron_jobs = users
-            .into_iter()
-            .filter(|user| user.kind == WorkloadKind::CronJob)
-            .map(|user| wanted(ObjectKind::Workload(user.kind), &user.metadata));
-        let autoscaler = waiting.autoscaler();
-        let autoscaler = autoscaler.map(|it| wanted(it.kind(), &it.metadata));
-        let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
-        workloads
-            .chain(cron_jobs)
-            .chain(autoscaler)
-            .chain(old)
-            .collect()
-    }
+/// The objects whose documents some commands need.
+pub(super) fn wants(waiting: &WaitingPod<'_>) -> Vec<ObjectRef> {
+    let pods = std::iter::once(waiting.pod).chain(waiting.staying());
+    let workloads = pods.filter_map(reference);
+    let namespace = &waiting.pod.meta.namespace;
+    let users = waiting.view().workloads_using(namespace, waiting.claim);
+    let cron_jobs = users
+        .into_iter()
+        .filter(|user| user.kind == WorkloadKind::CronJob)
+        .map(|user| wanted(ObjectKind::Workload(user.kind), &user.metadata));
+    let autoscaler = waiting.autoscaler();
+    let autoscaler = autoscaler.map(|it| wanted(it.kind(), &it.metadata));
+    let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
+    workloads
+        .chain(cron_jobs)
+        .chain(autoscaler)
+        .chain(old)
+        .collect()
 }
 
 /// An object whose document is wanted.

@@ -12,7 +12,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "moved-pin",
     title: "The update moves the pod to another node",
     passes: false,
-    needs_documents: true,
     judge,
 };
 

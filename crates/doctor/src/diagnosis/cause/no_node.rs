@@ -17,7 +17,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "no-node-for-volume",
     title: "No node where the volume is takes the pod",
     passes: false,
-    needs_documents: true,
     judge: |waiting| Some((explanation(waiting)?, steps(waiting))),
 };
 

@@ -14,7 +14,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "node-lost",
     title: "The node that has the volume is lost",
     passes: false,
-    needs_documents: false,
     judge,
 };
 

@@ -15,7 +15,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "node-name-unbound",
     title: "The pod names its node, and nothing binds its claim",
     passes: false,
-    needs_documents: true,
     judge,
 };
 

@@ -9,7 +9,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "other",
     title: "The pod has not started",
     passes: false,
-    needs_documents: false,
     judge: |waiting| Some((explanation(waiting), steps(waiting))),
 };
 

@@ -12,7 +12,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "too-many-replicas",
     title: "More pods than the volume can have",
     passes: false,
-    needs_documents: true,
     judge,
 };
 

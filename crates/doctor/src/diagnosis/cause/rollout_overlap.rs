@@ -20,7 +20,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "rollout-overlap",
     title: "The rollout starts the new pod before the old one stops",
     passes: false,
-    needs_documents: true,
     judge,
 };
 

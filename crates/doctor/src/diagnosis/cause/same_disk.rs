@@ -14,7 +14,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "same-disk",
     title: "Another PersistentVolume of the same disk is in use",
     passes: false,
-    needs_documents: false,
     judge,
 };
 

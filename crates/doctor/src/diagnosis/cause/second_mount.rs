@@ -7,7 +7,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "second-mount",
     title: "The driver mounts the volume for one pod at a time",
     passes: false,
-    needs_documents: true,
     judge,
 };
 

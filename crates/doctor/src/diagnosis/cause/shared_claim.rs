@@ -19,7 +19,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "shared-claim",
     title: "Another workload has the volume",
     passes: false,
-    needs_documents: true,
     judge,
 };
 

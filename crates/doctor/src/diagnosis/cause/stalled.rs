@@ -19,7 +19,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "stalled",
     title: "Detach or attach is stuck",
     passes: false,
-    needs_documents: false,
     judge,
 };
 

@@ -12,7 +12,6 @@ pub(super) const CAUSE: Cause = Cause {
     code: "unbound-claim",
     title: "The claim has no volume",
     passes: false,
-    needs_documents: false,
     judge,
 };
 
