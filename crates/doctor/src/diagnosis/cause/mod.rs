@@ -228,7 +228,7 @@ impl Admits {
 
 /// The note about storage that several nodes can use at once.
 fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
-    let capabilities = command::own(waiting.index.facts.kubectl, "capabilities", &[]);
+    let capabilities = command::capabilities(waiting.index.facts.kubectl);
     SuggestedAction::note(&format!(
         "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and docs/migrate.md has the steps."
     ))

@@ -275,7 +275,7 @@ const SOURCE: &str = "The volume is made from the object in the claim's spec.dat
 /// The command that shows the access modes that each class can give.
 fn classes(waiting: &WaitingPod<'_>) -> SuggestedAction {
     SuggestedAction::check(
-        command::own(waiting.index.facts.kubectl, "capabilities", &[]),
+        command::capabilities(waiting.index.facts.kubectl),
         "Nothing. It lists which access modes each StorageClass of this cluster can give.",
     )
 }
