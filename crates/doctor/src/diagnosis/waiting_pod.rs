@@ -343,10 +343,6 @@ impl<'a> WaitingPod<'a> {
         (late > OVERDUE).then_some(late)
     }
 
-    fn is_unknown(&self) -> bool {
-        matches!(self.used.attach_constraint, AttachConstraint::Unknown(_))
-    }
-
     /// Whether its pod affinity selects pods like itself and no such pod has the volume any more:
     /// it may start on any node as the first of them.
     pub(super) fn may_be_first_of_its_like(&self) -> bool {
@@ -457,12 +453,17 @@ impl<'a> WaitingPod<'a> {
         nodes.chain(self.pod.node.clone()).collect()
     }
 
-    /// The first of the holding nodes that does not answer.
-    pub(super) fn lost_node(&self) -> Option<Examined> {
+    /// The first of the holding nodes that `is_meant` accepts.
+    pub(super) fn holding_node(&self, is_meant: impl Fn(&Examined) -> bool) -> Option<Examined> {
         let nodes = self.holding_nodes().into_iter();
         nodes
             .map(|name| Examined::of(self.index, &name))
-            .find(|node| node.health.is_lost())
+            .find(is_meant)
+    }
+
+    /// The first of the holding nodes that does not answer.
+    pub(super) fn lost_node(&self) -> Option<Examined> {
+        self.holding_node(|node| node.health.is_lost())
     }
 
     /// The workload that made the pod.

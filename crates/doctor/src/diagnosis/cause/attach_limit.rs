@@ -12,9 +12,6 @@ pub(super) const CAUSE: Cause = Cause {
     judge,
 };
 
-/// The largest number of nodes that the message names.
-const NAMED: usize = 5;
-
 fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let is_full = waiting.pod.node.is_none()
         && waiting.is_said(LIMIT_OF_NODES)
@@ -25,7 +22,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let counts = counts(waiting);
     let shown: Vec<String> = counts
         .iter()
-        .take(NAMED)
+        .take(no_node::NAMED)
         .map(|(count, node)| format!("{node} has {count}"))
         .collect();
     let shown = if shown.is_empty() {
@@ -42,14 +39,14 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 
 /// The number of volumes attached to each node from which the volume can be reached. The fullest
 /// node comes first; nodes without volumes are left out.
-fn counts(waiting: &WaitingPod<'_>) -> Vec<(usize, String)> {
+fn counts<'a>(waiting: &'a WaitingPod<'_>) -> Vec<(usize, &'a str)> {
     let attachments = waiting.index.facts.observed.attachments.iter();
     let count = |node: &str| {
         let on_it = attachments.clone();
         on_it.filter(|it| it.attached && it.node == node).count()
     };
     let nodes = no_node::nodes_of(waiting).into_iter();
-    let counts = nodes.map(|node| (count(&node), node));
+    let counts = nodes.map(|node| (count(node), node));
     let mut counts: Vec<_> = counts.filter(|(count, _)| *count > 0).collect();
     counts.sort_by(|(x, a), (y, b)| y.cmp(x).then(a.cmp(b)));
     counts

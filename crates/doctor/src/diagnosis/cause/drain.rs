@@ -5,7 +5,6 @@
 //! (kubernetes/kubernetes#141354), which tries again after about five minutes.
 
 use super::{Cause, Judgement, SuggestedAction};
-use crate::diagnosis::health::Examined;
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
 
@@ -29,11 +28,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if !waiting.may_be_first_of_its_like() || waited > GIVEN_UP {
         return None;
     }
-    let cordoned = waiting.holding_nodes().into_iter();
-    let cordoned = cordoned
-        .map(|name| Examined::of(waiting.index, &name))
-        .find(|node| node.cordoned);
-    let left = match cordoned {
+    let left = match waiting.holding_node(|node| node.cordoned) {
         Some(node) => format!("node {}, which takes no new pods", node.name),
         None => "its node".to_owned(),
     };
