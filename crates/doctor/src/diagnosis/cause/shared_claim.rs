@@ -8,7 +8,6 @@ use super::{
     Admits, Cause, Judgement, SuggestedAction, another_storage, limit, named, reference, sentence,
     whereabouts,
 };
-use crate::diagnosis::scaled_object;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
 use engine::model::live_pod::Pod;
@@ -65,12 +64,19 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     Some((explanation, steps))
 }
 
-/// The way out that stops the pods of a workload.
+/// The annotation that makes KEDA keep a workload at a number of pods (its documentation, "Pause
+/// autoscaling").
+const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
+
+/// The way out that stops the pods of a workload. KEDA writes an autoscaler from a ScaledObject but,
+/// unlike an autoscaler, also scales up from 0.
 fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
     if let Some(name) = scaled_object_of(waiting, pod) {
-        let resume = scaled_object::resume(waiting, name);
+        let target = changed::scaled_object(name);
+        let [pause, resume] = [format!("{PAUSED}=0"), format!("{PAUSED}-")];
+        let resume = waiting.in_namespace(&["annotate", &target, &resume]);
         return changed.change(
-            scaled_object::pause(waiting, name),
+            waiting.in_namespace(&["annotate", &target, &pause, "--overwrite"]),
             &format!(
                 "{cost} KEDA would scale it up from 0 again, and is paused there until `{resume}`."
             ),
