@@ -118,9 +118,9 @@ fn record(kind: ObjectKind, error: &watcher::Error, statuses: &Statuses) {
         Some(status) if status.code == 410 => {}
         Some(status) if matches!(status.code, 401 | 403) => {
             let reason = status.message.clone();
-            statuses.refused(kind, Link::Forbidden { reason });
+            statuses.link(kind, |_| Link::Forbidden { reason });
         }
-        Some(status) if status.code == 404 => statuses.refused(kind, Link::NotServed),
+        Some(status) if status.code == 404 => statuses.link(kind, |_| Link::NotServed),
         Some(status) => statuses.disconnected(kind, status.message.clone()),
         None => statuses.disconnected(kind, root_cause(error)),
     }
