@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use engine::model::object::ObjectKind;
 use engine::snapshot::{LiveLookups, Lookup, LookupRequest, Overlay, Snapshot, View};
 
-use super::connect::{Access, ConnectError, listening_client};
+use super::connect::{Access, listening_client};
 use super::list::{Listed, Lists};
 use super::lock;
 use super::lookup::{Freshness, ObjectLookup};
@@ -382,7 +382,11 @@ fn sentence(statuses: &[KindStatus], selected: impl Fn(&KindStatus) -> bool) -> 
 /// Connects to the cluster, then watches its resources until it is dropped.
 async fn run(origin: ConnectBy, shared: Arc<Shared>) {
     let client = loop {
-        match connect(&origin, &shared.statuses).await {
+        let config = match &origin {
+            ConnectBy::Access(access) => access.config().await,
+            ConnectBy::Config(config) => Ok((**config).clone()),
+        };
+        match config.and_then(|config| listening_client(config, &shared.statuses)) {
             Ok(client) => break client,
             Err(error) => {
                 let reason = error.to_string();
@@ -407,14 +411,6 @@ async fn run(origin: ConnectBy, shared: Arc<Shared>) {
         ));
     }
     watches.join_all().await;
-}
-
-async fn connect(origin: &ConnectBy, statuses: &Arc<Statuses>) -> Result<Client, ConnectError> {
-    let config = match origin {
-        ConnectBy::Access(access) => access.config().await?,
-        ConnectBy::Config(config) => (**config).clone(),
-    };
-    listening_client(config, statuses)
 }
 
 #[cfg(test)]
