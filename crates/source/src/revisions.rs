@@ -456,11 +456,8 @@ impl Resource {
         let stored: Stored<'_> = serde_json::from_str(json).ok()?;
         let metadata = stored.metadata;
         let is_its = metadata.is_of(owner);
-        let Annotations {
-            deployment,
-            rollout,
-        } = metadata.annotations;
-        let annotated = || rollout.or(deployment)?.parse().ok();
+        let annotations = metadata.annotations;
+        let annotated = || annotations.rollout.or(annotations.deployment)?.parse().ok();
         let number = stored.revision.or_else(annotated).unwrap_or_default();
         let template = stored.spec.template.or(stored.data.spec.template);
         is_its.then(|| Revision {
