@@ -1,18 +1,11 @@
 //! No node that the pod may be on can attach another volume.
 
 use super::driver_error::DRIVERS;
-use super::{Cause, Judgement, SuggestedAction, no_node, wait};
+use super::{Judgement, SuggestedAction, no_node, wait};
 use crate::diagnosis::messages::{LIMIT_OF_NODES, TAKEN_BY_ANOTHER_POD};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "attach-limit",
-    title: "The nodes have as many volumes as they can attach",
-    passes: false,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let is_full = waiting.pod.node.is_none()
         && waiting.is_said(LIMIT_OF_NODES)
         && !waiting.is_said(TAKEN_BY_ANOTHER_POD);

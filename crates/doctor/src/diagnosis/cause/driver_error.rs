@@ -1,7 +1,7 @@
 //! The storage driver reports the error itself.
 
 use super::mislabelled::attached_to;
-use super::{Cause, Judgement, Purpose, SuggestedAction, exclusive_use, may_move, wait};
+use super::{Judgement, Purpose, SuggestedAction, exclusive_use, may_move, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::messages::{
     ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER,
@@ -9,14 +9,7 @@ use crate::diagnosis::messages::{
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "driver-error",
-    title: "The storage driver cannot attach, detach or mount the volume",
-    passes: false,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let fault = fault(waiting).filter(|fault| !is_held_elsewhere(waiting, fault))?;
     let said = fault.message.trim().trim_end_matches('.');
     if lacks_driver(&fault) {

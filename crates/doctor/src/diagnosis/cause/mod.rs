@@ -61,44 +61,134 @@ pub(super) type Judgement = (String, Vec<SuggestedAction>);
 
 /// Every cause, in the order in which they are tried. The last one always applies.
 pub static CAUSES: &[Cause] = &[
-    node_name::CAUSE,
-    unbound_claim::CAUSE,
-    node_lost::CAUSE,
-    mislabelled::CAUSE,
-    same_disk::CAUSE,
-    second_mount::CAUSE,
-    driver_error::CAUSE,
-    attach_limit::CAUSE,
-    no_node::CAUSE,
-    follower::CAUSE,
-    drain::CAUSE,
-    moved_pin::CAUSE,
-    rollout_overlap::CAUSE,
-    autoscaler::CAUSE,
-    replicas::CAUSE,
-    shared_claim::CAUSE,
-    stalled::CAUSE,
-    delay::CAUSE,
-    other::CAUSE,
+    Cause {
+        code: "node-name-unbound",
+        title: "The pod names its node, and nothing binds its claim",
+        passes: false,
+        judge: node_name::judge,
+    },
+    Cause {
+        code: "unbound-claim",
+        title: "The claim has no volume",
+        passes: false,
+        judge: unbound_claim::judge,
+    },
+    Cause {
+        code: "node-lost",
+        title: "The node that has the volume is lost",
+        passes: false,
+        judge: node_lost::judge,
+    },
+    Cause {
+        code: "mislabelled-volume",
+        title: "The driver cannot attach a ReadWriteMany volume twice",
+        passes: false,
+        judge: mislabelled::judge,
+    },
+    Cause {
+        code: "same-disk",
+        title: "Another PersistentVolume of the same disk is in use",
+        passes: false,
+        judge: same_disk::judge,
+    },
+    Cause {
+        code: "second-mount",
+        title: "The driver mounts the volume for one pod at a time",
+        passes: false,
+        judge: second_mount::judge,
+    },
+    Cause {
+        code: "driver-error",
+        title: "The storage driver cannot attach, detach or mount the volume",
+        passes: false,
+        judge: driver_error::judge,
+    },
+    Cause {
+        code: "attach-limit",
+        title: "The nodes have as many volumes as they can attach",
+        passes: false,
+        judge: attach_limit::judge,
+    },
+    Cause {
+        code: "no-node-for-volume",
+        title: "No node where the volume is takes the pod",
+        passes: false,
+        judge: no_node::judge,
+    },
+    Cause {
+        code: "follower",
+        title: "The pod must run on the node of another pod, and that node takes no new pods",
+        passes: false,
+        judge: follower::judge,
+    },
+    Cause {
+        code: "drain-with-co-location",
+        title: "The scheduler has not noticed that the old pod is gone",
+        passes: true,
+        judge: drain::judge,
+    },
+    Cause {
+        code: "moved-pin",
+        title: "The update moves the pod to another node",
+        passes: false,
+        judge: moved_pin::judge,
+    },
+    Cause {
+        code: "rollout-overlap",
+        title: "The rollout starts the new pod before the old one stops",
+        passes: false,
+        judge: rollout_overlap::judge,
+    },
+    Cause {
+        code: "autoscaler",
+        title: "The autoscaler asks for more pods than the volume can have",
+        passes: false,
+        judge: autoscaler::judge,
+    },
+    Cause {
+        code: "too-many-replicas",
+        title: "More pods than the volume can have",
+        passes: false,
+        judge: replicas::judge,
+    },
+    Cause {
+        code: "shared-claim",
+        title: "Another workload has the volume",
+        passes: false,
+        judge: shared_claim::judge,
+    },
+    Cause {
+        code: "stalled",
+        title: "Detach or attach is stuck",
+        passes: false,
+        judge: stalled::judge,
+    },
+    Cause {
+        code: "delay",
+        title: "The volume is on its way",
+        passes: true,
+        judge: delay::judge,
+    },
+    LAST,
 ];
-
-/// The causes that stem from a volume that only one node, or one pod, can have at a time.
-static OF_EXCLUSIVE_USE: [Cause; 5] = [
-    moved_pin::CAUSE,
-    rollout_overlap::CAUSE,
-    autoscaler::CAUSE,
-    replicas::CAUSE,
-    shared_claim::CAUSE,
-];
-
-/// The judgement that would apply if the volume were declared exclusive.
-fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let mut causes = OF_EXCLUSIVE_USE.iter();
-    causes.find_map(|cause| (cause.judge)(waiting))
-}
 
 /// The cause if no other applies.
-static LAST: Cause = other::CAUSE;
+const LAST: Cause = Cause {
+    code: "other",
+    title: "The pod has not started",
+    passes: false,
+    judge: |waiting| Some(other::judge(waiting)),
+};
+
+/// The judgement that would apply if the volume were declared exclusive. Only one node, or one pod,
+/// can have such a volume at a time.
+fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    moved_pin::judge(waiting)
+        .or_else(|| rollout_overlap::judge(waiting))
+        .or_else(|| autoscaler::judge(waiting))
+        .or_else(|| replicas::judge(waiting))
+        .or_else(|| shared_claim::judge(waiting))
+}
 
 impl Cause {
     /// The cause with this name.
@@ -110,7 +200,7 @@ impl Cause {
     pub(super) fn of(waiting: &WaitingPod<'_>) -> (&'static Self, Judgement) {
         let mut causes = CAUSES.iter();
         let found = causes.find_map(|cause| Some((cause, (cause.judge)(waiting)?)));
-        found.unwrap_or_else(|| (&LAST, Judgement::default()))
+        found.unwrap_or_else(|| (&LAST, other::judge(waiting)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::changed::{self, Changed};
-use super::{Cause, SuggestedAction};
+use super::{Judgement, SuggestedAction};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::{
     LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
@@ -14,12 +14,9 @@ use engine::model::node::{Node, NodeSelector};
 use engine::model::selector::{Operator, Requirement};
 use engine::model::workload::WorkloadKind;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "no-node-for-volume",
-    title: "No node where the volume is takes the pod",
-    passes: false,
-    judge: |waiting| Some((explanation(waiting)?, steps(waiting))),
-};
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    Some((explanation(waiting)?, steps(waiting)))
+}
 
 /// The largest number of nodes that a message names.
 pub(super) const NAMED: usize = 5;

@@ -3,21 +3,14 @@
 //! Kubernetes cannot distinguish a machine that is off from one that is cut off and still writes:
 //! it keeps the volume attached until somebody confirms that the machine is off.
 
-use super::{Cause, Judgement, Purpose, SuggestedAction, named, wait};
+use super::{Judgement, Purpose, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health, SHUT_DOWN};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 use engine::model::node::OUT_OF_SERVICE;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "node-lost",
-    title: "The node that has the volume is lost",
-    passes: false,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let node = waiting.lost_node()?;
     Some((explanation(waiting, &node)?, steps(waiting, &node)))
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{
-    Admits, Cause, Judgement, SuggestedAction, another_storage, limit, named, reference, sentence,
+    Admits, Judgement, SuggestedAction, another_storage, limit, named, reference, sentence,
     whereabouts,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -14,14 +14,7 @@ use engine::model::live_pod::Pod;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::{Workload, WorkloadKind};
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "shared-claim",
-    title: "Another workload has the volume",
-    passes: false,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let other = waiting.other_workload()?;
     let explanation = format!(
         "{}, and {} {} has it.",

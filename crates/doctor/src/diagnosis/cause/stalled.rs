@@ -3,7 +3,7 @@
 //! This resembles `delay`, but the time for a delay is over.
 
 use super::delay::{FORCED, SLOW};
-use super::{Cause, Judgement, SuggestedAction, named, wait};
+use super::{Judgement, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -15,14 +15,7 @@ use engine::model::volume_attachment::VolumeAttachment;
 const MANAGED: &str =
     r"jsonpath={.metadata.annotations.volumes\.kubernetes\.io/controller-managed-attach-detach}";
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "stalled",
-    title: "Detach or attach is stuck",
-    passes: false,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let (explanation, look, note) = stalled(waiting)?;
     let wait = wait(waiting, "Time. The volume comes as soon as this is fixed.");
     Some((explanation, vec![look, SuggestedAction::note(&note), wait]))
