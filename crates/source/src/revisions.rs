@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 use std::io::empty;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use engine::model::Text;
 use engine::model::metadata::is_name;
@@ -176,15 +176,10 @@ pub struct FileRevisions {
 
 impl FileRevisions {
     /// Reads the revisions in the files and directories `paths`. These were read for their facts
-    /// before, so standard input has already been consumed.
+    /// before, so standard input has already been consumed and counts as empty.
     #[must_use]
     pub fn read(paths: &[PathBuf]) -> Self {
-        let paths: Vec<PathBuf> = paths
-            .iter()
-            .filter(|path| path.as_path() != Path::new("-"))
-            .cloned()
-            .collect();
-        let found = find(&paths, &Exclude::nothing(), &mut empty());
+        let found = find(paths, &Exclude::nothing(), &mut empty());
         let texts = found.sources.iter().filter_map(|source| source.text().ok());
         let mut objects = Vec::new();
         for text in texts {
