@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::cause::Documents;
-use super::health::Examined;
+use super::health::{Examined, Health};
 use super::index::Index;
 use super::messages::{
     ATTACHED_ELSEWHERE, IN_USE_BY_ANOTHER_POD, MOUNTED_ALREADY, NO_POD_TO_FOLLOW, Phrase,
@@ -461,9 +461,9 @@ impl<'a> WaitingPod<'a> {
             .find(is_meant)
     }
 
-    /// The first of the holding nodes that does not answer.
+    /// The first of the holding nodes that does not answer or no longer exists.
     pub(super) fn lost_node(&self) -> Option<Examined> {
-        self.holding_node(|node| node.health.is_lost())
+        self.holding_node(|node| matches!(node.health, Health::Lost | Health::Gone))
     }
 
     /// The workload that made the pod.
