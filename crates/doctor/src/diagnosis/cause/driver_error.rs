@@ -12,7 +12,8 @@ use engine::model::volume_attachment::VolumeAttachment;
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let fault = fault(waiting).filter(|fault| !is_held_elsewhere(waiting, fault))?;
     let said = fault.message.trim().trim_end_matches('.');
-    if lacks_driver(&fault) {
+    // The attacher reports this, not the driver.
+    if fault.verb == ATTACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
         let explanation = format!(
             "Node {} does not have {}: the node plugin, a pod of the driver's DaemonSet, is not there or does not run. Kubernetes says: \"{said}\".",
             fault.node,
@@ -35,12 +36,6 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         }
     );
     Some((explanation, steps(waiting, &fault)))
-}
-
-/// Whether the node of the fault has no plugin of the driver. The attacher reports this, not the
-/// driver.
-fn lacks_driver(fault: &Fault<'_>) -> bool {
-    fault.verb == ATTACH && NODE_WITHOUT_DRIVER.is_in(fault.message)
 }
 
 /// Whether the volume cannot be detached from the node on which the pod waits for it.
