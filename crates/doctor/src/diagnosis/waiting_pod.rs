@@ -48,8 +48,6 @@ pub(super) struct WaitingPod<'a> {
     pub(super) class: Option<Text>,
     /// The message of Kubernetes about the wait.
     pub(super) said: Option<&'a str>,
-    /// Whether only one node at a time can have the volume, whatever its access modes say.
-    is_exclusive: bool,
     /// Other pods that have the volume and are in the way of this one.
     pub(super) holders: Vec<&'a Pod>,
     /// All attachments of the volume.
@@ -108,15 +106,13 @@ impl<'a> WaitingPod<'a> {
                 .or_else(|| found.and_then(|found| found.class().map(Text::from))),
             volume,
             said: None,
-            is_exclusive: false,
             holders: Vec::new(),
             cannot_end: pod.is_ending(),
             is_certain: false,
             documents: None,
         };
         waiting.said = waiting.says();
-        waiting.is_exclusive = waiting.is_for_one_node();
-        if waiting.is_exclusive {
+        if waiting.is_for_one_node() {
             waiting.holders = waiting
                 .users()
                 .filter(|other| waiting.holds_volume(other))
@@ -399,9 +395,10 @@ impl<'a> WaitingPod<'a> {
 
     /// The attachments to other nodes, if they are in the way.
     pub(super) fn foreign_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
-        let own = self.pod.node.clone();
+        let is_exclusive = self.is_for_one_node();
+        let own = self.pod.node.as_ref();
         let attachments = self.attachments.iter().copied();
-        attachments.filter(move |it| self.is_exclusive && own.as_ref() != Some(&it.node))
+        attachments.filter(move |it| is_exclusive && own != Some(&it.node))
     }
 
     /// The other pods that have the volume and are not terminating.
