@@ -75,7 +75,7 @@ impl Lists {
         let read = || self.read(client, request);
         let settled = async {
             loop {
-                let listed = self.single_flight.response(request, |_| false, read);
+                let listed = self.single_flight.response(request, |_| false, &read);
                 let listed = listed.await;
                 let is_behind = match listed {
                     Listed::Many { count: Some(count) } if is_counted(request) => {
