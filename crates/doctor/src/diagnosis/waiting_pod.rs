@@ -37,7 +37,8 @@ const MOUNT: [&str; 2] = ["FailedMount", "FailedMapVolume"];
 /// ends in time, its kubelet needs a few.
 const OVERDUE: i64 = 60;
 
-/// A pod that waits for a volume.
+/// A pod that waits for a volume, or one that is terminating and cannot end, so that its successor
+/// waits.
 pub(super) struct WaitingPod<'a> {
     pub(super) index: &'a Index<'a>,
     pub(super) pod: &'a Pod,
@@ -52,8 +53,6 @@ pub(super) struct WaitingPod<'a> {
     pub(super) holders: Vec<&'a Pod>,
     /// All attachments of the volume.
     attachments: &'a [&'a VolumeAttachment],
-    /// Whether the pod does not wait itself, but cannot end, so that its successor waits.
-    pub(super) cannot_end: bool,
     /// Whether something shows that the pod waits for this volume.
     pub(super) is_certain: bool,
     /// The documents of the objects that the steps change, once they have been read.
@@ -75,9 +74,8 @@ impl<'a> WaitingPod<'a> {
         let claims = pod.claims.iter();
         let all = claims.map(|claim| Self::of(index, pod, claim));
         let (certain, others): (Vec<_>, Vec<_>) = all.partition(|it| it.is_certain);
-        let others = others.into_iter().filter(|it| !it.cannot_end);
-        if certain.is_empty() {
-            others.take(1).collect()
+        if certain.is_empty() && !pod.is_ending() {
+            others.into_iter().take(1).collect()
         } else {
             certain
         }
@@ -107,7 +105,6 @@ impl<'a> WaitingPod<'a> {
             volume,
             said: None,
             holders: Vec::new(),
-            cannot_end: pod.is_ending(),
             is_certain: false,
             documents: None,
         };
@@ -119,7 +116,7 @@ impl<'a> WaitingPod<'a> {
                 .collect();
         }
         waiting.is_certain = match pod.node {
-            _ if waiting.cannot_end => waiting.is_stranded(),
+            _ if waiting.pod.is_ending() => waiting.is_stranded(),
             _ if waiting.has_no_volume() => waiting.waits_for_its_claim(),
             Some(_) => waiting.waits_for_attachment(),
             None => waiting.waits_for_a_node(),
@@ -134,7 +131,7 @@ impl<'a> WaitingPod<'a> {
         let is_here = own.is_some_and(VolumeAttachment::is_settled) && self.said.is_none();
         match self.used.attach_constraint {
             AttachConstraint::SinglePod => true,
-            AttachConstraint::Exclusive { .. } => !is_here || self.cannot_end,
+            AttachConstraint::Exclusive { .. } => !is_here || self.pod.is_ending(),
             AttachConstraint::Free | AttachConstraint::Driver(_) => {
                 self.mislabelled().is_some() || self.refuses_second_mount()
             }
@@ -161,7 +158,7 @@ impl<'a> WaitingPod<'a> {
 
     /// The message of an Event or of the scheduler about the pod and this volume.
     fn says(&self) -> Option<&'a str> {
-        if self.cannot_end {
+        if self.pod.is_ending() {
             return Some("terminating; the next one is not created until it is gone");
         }
         if self.pod.node.is_none() {
@@ -316,7 +313,7 @@ impl<'a> WaitingPod<'a> {
     /// The first pod that has the volume and is overdue, and for how many seconds: the pod that
     /// cannot end, or another one.
     pub(super) fn overdue_pod(&self) -> Option<(&'a Pod, i64)> {
-        let own = self.cannot_end.then_some(self.pod);
+        let own = self.pod.is_ending().then_some(self.pod);
         // Pods on the waiting pod's own node are in the way only of a volume for a single pod.
         let is_in_the_way = |pod: &&Pod| {
             self.used.attach_constraint == AttachConstraint::SinglePod || pod.node != self.pod.node
@@ -434,7 +431,7 @@ impl<'a> WaitingPod<'a> {
         } else {
             self.nodes_of_holders().collect()
         };
-        nodes.extend(self.pod.node.clone().filter(|_| self.cannot_end));
+        nodes.extend(self.pod.node.clone().filter(|_| self.pod.is_ending()));
         nodes
     }
 

@@ -326,7 +326,7 @@ fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
 
 /// The command that waits until the pod is ready or, if the pod cannot end, until it is gone.
 fn wait(waiting: &WaitingPod<'_>, cost: &str) -> SuggestedAction {
-    let until = if waiting.cannot_end {
+    let until = if waiting.pod.is_ending() {
         "--for=delete"
     } else {
         "--for=condition=Ready"

@@ -55,7 +55,7 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
 
 /// The pods of the node that use the claim.
 fn users<'a>(waiting: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = &'a Pod> {
-    let own = waiting.cannot_end.then_some(waiting.pod);
+    let own = waiting.pod.is_ending().then_some(waiting.pod);
     let all = waiting.users().chain(own);
     all.filter(move |pod| pod.node.as_deref() == Some(&node.name))
 }

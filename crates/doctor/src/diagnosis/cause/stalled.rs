@@ -24,7 +24,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 /// Explains which part makes no progress, and says what to look at and what to do.
 fn stalled(waiting: &WaitingPod<'_>) -> Option<(String, SuggestedAction, String)> {
     if let Some((pod, late)) = waiting.overdue_pod() {
-        let next = if waiting.cannot_end {
+        let next = if waiting.pod.is_ending() {
             " The next pod is not created until it is gone."
         } else {
             ""
