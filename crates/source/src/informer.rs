@@ -60,7 +60,7 @@ pub struct Informer {
 }
 
 struct Shared {
-    cluster: Arc<SnapshotStore>,
+    cluster: SnapshotStore,
     statuses: Arc<Statuses>,
     client: OnceLock<Client>,
     /// The reason why there is no client for the cluster.
@@ -120,7 +120,7 @@ impl Informer {
 
     fn begin(origin: ConnectBy, statuses: Statuses) -> Self {
         let shared = Arc::new(Shared {
-            cluster: Arc::default(),
+            cluster: SnapshotStore::default(),
             statuses: Arc::new(statuses),
             client: OnceLock::new(),
             unreachable: Mutex::new(None),
@@ -403,12 +403,10 @@ async fn run(origin: ConnectBy, shared: Arc<Shared>) {
     let client = shared.client.get_or_init(|| client);
     let mut watches = JoinSet::new();
     for kind in shared.statuses.watched() {
-        watches.spawn(follow(
-            kind,
-            client.clone(),
-            Arc::clone(&shared.cluster),
-            Arc::clone(&shared.statuses),
-        ));
+        let (client, shared) = (client.clone(), Arc::clone(&shared));
+        watches.spawn(async move {
+            follow(kind, client, &shared.cluster, &shared.statuses).await;
+        });
     }
     watches.join_all().await;
 }
