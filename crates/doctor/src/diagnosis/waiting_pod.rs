@@ -305,8 +305,8 @@ impl<'a> WaitingPod<'a> {
     /// The latest Event about the claim that `is_meant` accepts.
     pub(super) fn claim_event(&self, is_meant: impl Fn(&Event) -> bool) -> Option<&'a str> {
         let claim = self.found_claim()?;
-        let mut events = self.index.claim_events(&claim.metadata);
-        let found = events.find(|event| is_meant(event));
+        let mut events = self.index.events_of(&claim.metadata);
+        let found = events.find(|it| it.is_about_claim(&claim.metadata) && is_meant(it));
         found.map(|event| event.message.as_str())
     }
 
