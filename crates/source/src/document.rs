@@ -7,7 +7,7 @@ use futures_util::stream::iter;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::FieldsV1;
 use kube::api::DynamicObject;
 use kube::{Api, Client, Config};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::connect::{ConnectError, client};
 use super::resource::{WATCHED, access, api_resource};
@@ -46,26 +46,22 @@ async fn document(client: &Client, reference: &ObjectRef) -> Option<(ObjectRef, 
         .ok()?;
     for manager in object.metadata.managed_fields.iter_mut().flatten() {
         let owned = manager.fields_v1.take();
-        manager.fields_v1 = owned.and_then(|FieldsV1(fields)| own_keys(&fields));
+        manager.fields_v1 = owned.and_then(|FieldsV1(fields)| own_keys(fields));
     }
     Some((reference.clone(), serde_json::to_value(object).ok()?))
 }
 
 /// The guard's annotations and labels among the fields that a manager owns. All of these fields
 /// together would be larger than the object.
-fn own_keys(fields: &Value) -> Option<FieldsV1> {
-    let mut kept = Map::new();
-    for part in ["f:annotations", "f:labels"] {
-        let keys = fields
-            .get("f:metadata")?
-            .get(part)
-            .and_then(Value::as_object);
-        let keys = keys.into_iter().flatten();
-        let own = keys.filter(|(key, _)| ALL.iter().any(|own| key.strip_prefix("f:") == Some(own)));
-        let own: Map<String, Value> = own.map(|(key, it)| (key.clone(), it.clone())).collect();
-        if !own.is_empty() {
-            kept.insert(part.to_owned(), Value::Object(own));
+fn own_keys(mut fields: Value) -> Option<FieldsV1> {
+    let is_own = |key: &str| ALL.iter().any(|own| key.strip_prefix("f:") == Some(own));
+    let metadata = fields.get_mut("f:metadata")?.as_object_mut()?;
+    metadata.retain(|_, keys| match keys {
+        Value::Object(keys) => {
+            keys.retain(|key, _| is_own(key));
+            !keys.is_empty()
         }
-    }
-    (!kept.is_empty()).then(|| FieldsV1(json!({"f:metadata": kept})))
+        _ => false,
+    });
+    (!metadata.is_empty()).then(|| FieldsV1(json!({"f:metadata": metadata})))
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use engine::model::object::ObjectKind;
 use engine::snapshot::{LiveLookups, Lookup, LookupRequest, Overlay, Snapshot, View};
 
-use super::connect::{Access, ConnectError, listening_client};
+use super::connect::{Access, listening_client};
 use super::list::{Listed, Lists};
 use super::lock;
 use super::lookup::{Freshness, ObjectLookup};
@@ -60,7 +60,7 @@ pub struct Informer {
 }
 
 struct Shared {
-    cluster: Arc<SnapshotStore>,
+    cluster: SnapshotStore,
     statuses: Arc<Statuses>,
     client: OnceLock<Client>,
     /// The reason why there is no client for the cluster.
@@ -120,7 +120,7 @@ impl Informer {
 
     fn begin(origin: ConnectBy, statuses: Statuses) -> Self {
         let shared = Arc::new(Shared {
-            cluster: Arc::default(),
+            cluster: SnapshotStore::default(),
             statuses: Arc::new(statuses),
             client: OnceLock::new(),
             unreachable: Mutex::new(None),
@@ -382,7 +382,11 @@ fn sentence(statuses: &[KindStatus], selected: impl Fn(&KindStatus) -> bool) -> 
 /// Connects to the cluster, then watches its resources until it is dropped.
 async fn run(origin: ConnectBy, shared: Arc<Shared>) {
     let client = loop {
-        match connect(&origin, &shared.statuses).await {
+        let config = match &origin {
+            ConnectBy::Access(access) => access.config().await,
+            ConnectBy::Config(config) => Ok((**config).clone()),
+        };
+        match config.and_then(|config| listening_client(config, &shared.statuses)) {
             Ok(client) => break client,
             Err(error) => {
                 let reason = error.to_string();
@@ -399,22 +403,12 @@ async fn run(origin: ConnectBy, shared: Arc<Shared>) {
     let client = shared.client.get_or_init(|| client);
     let mut watches = JoinSet::new();
     for kind in shared.statuses.watched() {
-        watches.spawn(follow(
-            kind,
-            client.clone(),
-            Arc::clone(&shared.cluster),
-            Arc::clone(&shared.statuses),
-        ));
+        let (client, shared) = (client.clone(), Arc::clone(&shared));
+        watches.spawn(async move {
+            follow(kind, client, &shared.cluster, &shared.statuses).await;
+        });
     }
     watches.join_all().await;
-}
-
-async fn connect(origin: &ConnectBy, statuses: &Arc<Statuses>) -> Result<Client, ConnectError> {
-    let config = match origin {
-        ConnectBy::Access(access) => access.config().await?,
-        ConnectBy::Config(config) => (**config).clone(),
-    };
-    listening_client(config, statuses)
 }
 
 #[cfg(test)]

@@ -72,14 +72,11 @@ impl Lists {
         request: &LookupRequest,
         deadline: Instant,
     ) -> Listed {
-        let send = async || {
-            let never = |_: &Listed| false;
-            let read = || self.read(client, request);
-            self.single_flight.response(request, never, read).await
-        };
+        let read = || self.read(client, request);
         let settled = async {
             loop {
-                let listed = send().await;
+                let listed = self.single_flight.response(request, |_| false, &read);
+                let listed = listed.await;
                 let is_behind = match listed {
                     Listed::Many { count: Some(count) } if is_counted(request) => {
                         cluster.read().count(request.kind) != count

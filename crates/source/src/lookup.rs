@@ -109,15 +109,11 @@ impl ObjectLookup {
 }
 
 async fn get(client: &Client, request: &LookupRequest) -> Found {
-    let LookupRequest {
-        kind,
-        namespace,
-        name,
-    } = request;
-    let objects: Api<RawObject> = access(client, namespace, &api_resource(*kind));
-    let error = match objects.get_opt(name).await {
+    let kind = request.kind;
+    let objects: Api<RawObject> = access(client, &request.namespace, &api_resource(kind));
+    let error = match objects.get_opt(&request.name).await {
         Ok(None) => return Lookup::Absent,
-        Ok(Some(raw)) => match raw.read(*kind) {
+        Ok(Some(raw)) => match raw.read(kind) {
             Ok(object) => {
                 return StoredObject::of(object).map_or(Lookup::NotSynced, Lookup::Found);
             }
@@ -126,7 +122,7 @@ async fn get(client: &Client, request: &LookupRequest) -> Found {
         Err(error) => error.to_string(),
     };
     tracing::warn!(
-        resource = kind.plural(), %namespace, %name, error,
+        resource = kind.plural(), namespace = %request.namespace, name = %request.name, error,
         "An object could not be looked up."
     );
     Lookup::NotSynced

@@ -1,7 +1,6 @@
 //! The policy file on disk, read again when it changes.
 
 use std::convert::Infallible;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +16,8 @@ use files::{FilePoller, ReadError};
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFileError {
     /// The file cannot be read.
-    #[error("The policy file {} cannot be read: {source}. Check --config.", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    #[error("The policy file {} cannot be read: {}. Check --config.", .0.path.display(), .0.source)]
+    Read(#[from] ReadError),
     /// The file is not a valid policy; the error names the file and the place.
     #[error(transparent)]
     Invalid(#[from] PolicyError),
@@ -101,12 +95,6 @@ impl PolicyFile {
                 }
             }
         }
-    }
-}
-
-impl From<ReadError> for PolicyFileError {
-    fn from(ReadError { path, source }: ReadError) -> Self {
-        Self::Read { path, source }
     }
 }
 

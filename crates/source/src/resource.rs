@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use kube::core::{ApiResource, DynamicResourceScope, ObjectMeta, Resource};
+use kube::core::{ApiResource, DynamicResourceScope, GroupVersionKind, ObjectMeta, Resource};
 use kube::{Api, Client};
 use serde::Deserialize;
-use serde::de::Deserializer;
 use serde_json::value::RawValue;
 
 use engine::model::ListRoom;
@@ -58,14 +57,9 @@ pub(super) fn list_path(kind: ObjectKind) -> String {
 #[must_use]
 pub fn api_resource(kind: ObjectKind) -> ApiResource {
     let api_version = kind.api_version();
-    let (_, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    ApiResource {
-        group: kind.group().to_owned(),
-        version: version.to_owned(),
-        api_version: api_version.to_owned(),
-        kind: kind.name().to_owned(),
-        plural: kind.plural().to_owned(),
-    }
+    let version = api_version.rsplit('/').next().unwrap_or(api_version);
+    let group_version_kind = GroupVersionKind::gvk(kind.group(), version, kind.name());
+    ApiResource::from_gvk_with_plural(&group_version_kind, kind.plural())
 }
 
 /// Access to the objects of a resource, in one namespace or, if that is empty, in all.
@@ -84,7 +78,8 @@ where
 ///
 /// It always deserializes, so a malformed object does not stop the others: [`RawObject::read`]
 /// fails for that object alone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Box<RawValue>")]
 pub(super) struct RawObject {
     meta: ObjectMeta,
     json: Box<RawValue>,
@@ -110,8 +105,8 @@ impl RawObject {
     }
 }
 
-impl<'de> Deserialize<'de> for RawObject {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+impl From<Box<RawValue>> for RawObject {
+    fn from(json: Box<RawValue>) -> Self {
         #[derive(Default, Deserialize)]
         struct Head {
             metadata: HeadMeta,
@@ -125,9 +120,8 @@ impl<'de> Deserialize<'de> for RawObject {
             resource_version: Option<String>,
         }
 
-        let json = Box::<RawValue>::deserialize(deserializer)?;
         let Head { metadata } = serde_json::from_str(json.get()).unwrap_or_default();
-        Ok(Self {
+        Self {
             meta: ObjectMeta {
                 name: metadata.name,
                 namespace: metadata.namespace,
@@ -135,7 +129,7 @@ impl<'de> Deserialize<'de> for RawObject {
                 ..ObjectMeta::default()
             },
             json,
-        })
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 use std::io::empty;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use engine::model::Text;
 use engine::model::metadata::is_name;
@@ -126,15 +126,11 @@ pub enum RevisionsError {
 }
 
 /// Requests revisions from an API server.
-pub struct LiveRevisions {
-    turns: Turns,
-}
+pub struct LiveRevisions(Turns);
 
 impl Default for LiveRevisions {
     fn default() -> Self {
-        Self {
-            turns: Turns::new(AT_ONCE, OF_A_NAMESPACE),
-        }
+        Self(Turns::new(AT_ONCE, OF_A_NAMESPACE))
     }
 }
 
@@ -156,7 +152,7 @@ impl LiveRevisions {
             return Ok(Vec::new());
         };
         let late = RevisionsError::Late(resource.plural);
-        let Some(_turn) = self.turns.take(asker, deadline).await else {
+        let Some(_turn) = self.0.take(asker, deadline).await else {
             return Err(late);
         };
         let is_wanted = comparison(owner.kind, template);
@@ -180,15 +176,10 @@ pub struct FileRevisions {
 
 impl FileRevisions {
     /// Reads the revisions in the files and directories `paths`. These were read for their facts
-    /// before, so standard input has already been consumed.
+    /// before, so standard input has already been consumed and counts as empty.
     #[must_use]
     pub fn read(paths: &[PathBuf]) -> Self {
-        let paths: Vec<PathBuf> = paths
-            .iter()
-            .filter(|path| path.as_path() != Path::new("-"))
-            .cloned()
-            .collect();
-        let found = find(&paths, &Exclude::nothing(), &mut empty());
+        let found = find(paths, &Exclude::nothing(), &mut empty());
         let texts = found.sources.iter().filter_map(|source| source.text().ok());
         let mut objects = Vec::new();
         for text in texts {
@@ -218,7 +209,7 @@ impl FileRevisions {
         if let Some(revision) = with_pods_to_count(owner, &mut revisions) {
             let pods = self.objects.iter().filter(|(it, _)| it.kind == PODS.kind);
             let its = pods.filter(|(_, json)| {
-                let pod = StoredPod::of(json, owner, revision);
+                let pod = Stored::pod(json, owner, revision);
                 pod.is_some_and(|it| it.status.phase == "Running")
             });
             revision.pods = i64::try_from(its.count()).ok();
@@ -398,7 +389,7 @@ impl Resource {
         };
         let list: List<'_> = self.parsed(&body)?;
         let pods = list.items.iter();
-        let its = pods.filter_map(|it| StoredPod::of(it.get(), owner, revision));
+        let its = pods.filter_map(|it| Stored::pod(it.get(), owner, revision));
         Ok(i64::try_from(its.count()).ok())
     }
 
@@ -457,14 +448,11 @@ impl Resource {
         owner: &Owner<'_>,
         is_wanted: impl Fn(&RawValue) -> bool,
     ) -> Option<Revision> {
-        let stored: StoredRevision<'_> = serde_json::from_str(json).ok()?;
+        let stored: Stored<'_> = serde_json::from_str(json).ok()?;
         let metadata = stored.metadata;
         let is_its = metadata.is_of(owner);
-        let Annotations {
-            deployment,
-            rollout,
-        } = metadata.annotations;
-        let annotated = || rollout.or(deployment)?.parse().ok();
+        let annotations = metadata.annotations;
+        let annotated = || annotations.rollout.or(annotations.deployment)?.parse().ok();
         let number = stored.revision.or_else(annotated).unwrap_or_default();
         let template = stored.spec.template.or(stored.data.spec.template);
         is_its.then(|| Revision {
@@ -477,31 +465,6 @@ impl Resource {
             has_template: template.is_some_and(is_wanted),
         })
     }
-}
-
-#[derive(Deserialize)]
-struct StoredPod {
-    metadata: Metadata,
-    #[serde(default)]
-    status: PodStatus,
-}
-
-impl StoredPod {
-    /// The pod, if it belongs to this revision of `owner` and is not being deleted.
-    fn of(json: &str, owner: &Owner<'_>, revision: &Revision) -> Option<Self> {
-        let pod: Self = serde_json::from_str(json).ok()?;
-        let hash = pod.metadata.labels.revision.as_deref()?;
-        (pod.metadata.is_of(owner)
-            && pod.metadata.deletion_timestamp.is_none()
-            && revision.hash(owner.name) == Some(hash))
-        .then_some(pod)
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PodStatus {
-    phase: Text,
 }
 
 #[derive(Deserialize)]
@@ -529,8 +492,9 @@ struct Row {
     cells: Vec<Value>,
 }
 
+/// A revision or a pod.
 #[derive(Deserialize)]
-struct StoredRevision<'a> {
+struct Stored<'a> {
     metadata: Metadata,
     #[serde(default, borrow)]
     spec: Template<'a>,
@@ -540,6 +504,18 @@ struct StoredRevision<'a> {
     status: Status,
     /// The number of a ControllerRevision.
     revision: Option<i64>,
+}
+
+impl<'a> Stored<'a> {
+    /// The pod in `json`, if it belongs to this revision of `owner` and is not being deleted.
+    fn pod(json: &'a str, owner: &Owner<'_>, revision: &Revision) -> Option<Self> {
+        let pod: Self = serde_json::from_str(json).ok()?;
+        let hash = pod.metadata.labels.revision.as_deref()?;
+        (pod.metadata.is_of(owner)
+            && pod.metadata.deletion_timestamp.is_none()
+            && revision.hash(owner.name) == Some(hash))
+        .then_some(pod)
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -604,6 +580,8 @@ struct Data<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
+    /// The phase of a pod.
+    phase: Text,
     replicas: i64,
     ready_replicas: i64,
 }

@@ -185,12 +185,8 @@ impl Statuses {
         });
     }
 
-    /// Records that the API server refused.
-    pub(super) fn refused(&self, kind: ObjectKind, answer: Link) {
-        self.link(kind, |_| answer);
-    }
-
-    fn link(&self, kind: ObjectKind, next: impl FnOnce(&Link) -> Link) {
+    /// Records whether the API server responds.
+    pub(super) fn link(&self, kind: ObjectKind, next: impl FnOnce(&Link) -> Link) {
         self.change(kind, |state| {
             let next = next(&state.link);
             let is_new = next != state.link;

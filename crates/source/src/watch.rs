@@ -1,7 +1,6 @@
 //! Lists and watches one resource, and starts again when the watch is lost.
 
 use std::pin::pin;
-use std::sync::Arc;
 
 use futures_util::StreamExt;
 use kube::runtime::WatchStreamExt;
@@ -26,20 +25,20 @@ const PAGE: u32 = 200;
 pub(super) async fn follow(
     kind: ObjectKind,
     client: Client,
-    cluster: Arc<SnapshotStore>,
-    statuses: Arc<Statuses>,
+    cluster: &SnapshotStore,
+    statuses: &Statuses,
 ) {
     let api: Api<RawObject> = Api::all_with(client, &api_resource(kind));
     let mut config = Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
     config.field_selector = field_selector(kind);
     // With a streamed list, only one object is in memory as text.
     let streaming = config.clone().streaming_lists();
-    run(kind, &api, streaming, &cluster, &statuses).await;
+    run(kind, &api, streaming, cluster, statuses).await;
     tracing::info!(
         resource = kind.plural(),
         "The API server cannot stream lists; reading them page by page."
     );
-    run(kind, &api, config, &cluster, &statuses).await;
+    run(kind, &api, config, cluster, statuses).await;
 }
 
 /// Ends only if `config` streams lists, and the API server refuses to stream them or ends them
@@ -118,9 +117,9 @@ fn record(kind: ObjectKind, error: &watcher::Error, statuses: &Statuses) {
         Some(status) if status.code == 410 => {}
         Some(status) if matches!(status.code, 401 | 403) => {
             let reason = status.message.clone();
-            statuses.refused(kind, Link::Forbidden { reason });
+            statuses.link(kind, |_| Link::Forbidden { reason });
         }
-        Some(status) if status.code == 404 => statuses.refused(kind, Link::NotServed),
+        Some(status) if status.code == 404 => statuses.link(kind, |_| Link::NotServed),
         Some(status) => statuses.disconnected(kind, status.message.clone()),
         None => statuses.disconnected(kind, root_cause(error)),
     }

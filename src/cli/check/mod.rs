@@ -20,7 +20,7 @@ use ::check::{Edits, Hints, Parsed, Repair, parse, unused_exemptions};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
 use engine::verdict::{EffectivePolicy, Mode};
-use files::replace;
+use files::{ReadError, replace};
 use manifest::find::Exclude;
 use render::{FetchOptions, Input, Kustomizations, Paths, RenderOptions, Repository};
 use report::{Format, Report, Unread, safe};
@@ -173,7 +173,7 @@ fn policy(
     let named = options.config.clone();
     let policy = named.or_else(|| repository.policy_for(&options.paths));
     if let Some(path) = &policy {
-        let refused = |source| PolicyFileError::Read {
+        let refused = |source| ReadError {
             path: path.clone(),
             source,
         };

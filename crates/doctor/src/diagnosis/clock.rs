@@ -1,5 +1,7 @@
 //! The time by which Leases are judged. Kubelets stamp them with the clocks of their nodes.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 
 use engine::model::lease::DURATION_SECONDS;
@@ -19,17 +21,12 @@ impl Clock {
     /// Compares `now` with the Leases of nodes that are Ready. At least one of those was renewed a
     /// moment ago, whatever its node's clock says.
     pub fn of(observed: &Observed, now: Timestamp) -> Self {
-        let is_ready = |name: &str| {
-            let mut nodes = observed.nodes.iter();
-            nodes.any(|node| node.metadata.name == name && node.status.ready == Some(true))
-        };
-        // The newest Lease comes first, so that few nodes are looked up.
-        let mut leases: Vec<_> = observed.leases.iter().collect();
-        leases.sort_unstable_by_key(|lease| std::cmp::Reverse(lease.spec.renew_time));
-        let renewed = leases.into_iter().find_map(|lease| {
-            let renewed = lease.spec.renew_time?;
-            is_ready(&lease.metadata.name).then_some(renewed)
-        });
+        let nodes = observed.nodes.iter();
+        let ready = nodes.filter(|node| node.status.ready == Some(true));
+        let ready: HashSet<&str> = ready.map(|node| node.metadata.name.as_str()).collect();
+        let leases = observed.leases.iter();
+        let leases = leases.filter(|lease| ready.contains(lease.metadata.name.as_str()));
+        let renewed = leases.filter_map(|lease| lease.spec.renew_time).max();
         let skew = renewed.map(|renewed| renewed.as_second() - now.as_second());
         let skew = skew.filter(|ahead| ahead.abs() > DURATION_SECONDS);
         Self {

@@ -12,14 +12,11 @@ pub fn line<S: AsRef<str>>(kubectl: &str, arguments: &[S]) -> String {
     line
 }
 
-/// A command of this program for the same cluster as the prefix `kubectl`, which may have options:
+/// The command `capabilities` for the same cluster as the prefix `kubectl`, which may have options:
 /// both programs take `--kubeconfig`, `--context`, `--as` and `--as-group` in the same way.
-pub(crate) fn own(kubectl: &str, subcommand: &str, arguments: &[&str]) -> String {
+pub(crate) fn capabilities(kubectl: &str) -> String {
     let context = kubectl.strip_prefix("kubectl").unwrap_or_default();
-    line(
-        &format!("multi-attach-guard {subcommand}{context}"),
-        arguments,
-    )
+    format!("multi-attach-guard capabilities{context}")
 }
 
 /// An argument as one word of a POSIX shell.
@@ -57,18 +54,17 @@ mod tests {
     #[test]
     fn its_own_commands_are_about_the_same_cluster() {
         for (kubectl, expected) in [
-            ("kubectl", "multi-attach-guard diagnose -n shop data"),
+            ("kubectl", "multi-attach-guard capabilities"),
             (
                 "kubectl --context=prod",
-                "multi-attach-guard diagnose --context=prod -n shop data",
+                "multi-attach-guard capabilities --context=prod",
             ),
             (
                 "kubectl '--context=the lab'",
-                "multi-attach-guard diagnose '--context=the lab' -n shop data",
+                "multi-attach-guard capabilities '--context=the lab'",
             ),
         ] {
-            let arguments = ["-n", "shop", "data"];
-            assert_eq!(own(kubectl, "diagnose", &arguments), expected);
+            assert_eq!(capabilities(kubectl), expected);
         }
     }
 }

@@ -23,13 +23,6 @@ pub enum Health {
     Unknown,
 }
 
-impl Health {
-    /// Whether its volumes wait for a node that does not answer or no longer exists.
-    pub(crate) const fn is_lost(self) -> bool {
-        matches!(self, Self::Lost | Self::Gone)
-    }
-}
-
 /// The taint of the cloud's controller, which sees whether the machine runs
 /// (`pkg/controllers/nodelifecycle` of `k8s.io/cloud-provider`).
 pub(super) const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";

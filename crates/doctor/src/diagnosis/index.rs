@@ -79,22 +79,17 @@ impl<'a> Index<'a> {
     /// The Events about this very pod, the newest first; those about an earlier pod of the same
     /// name are left out.
     pub(super) fn events(&self, pod: &'a Pod) -> impl Iterator<Item = &'a Event> {
-        let events = self.events_of(&pod.meta.namespace, &pod.meta.name);
+        let events = self.events_of(&pod.meta);
         events.filter(|event| event.is_about(pod))
     }
 
-    /// The Events about this very claim, the newest first.
-    pub(super) fn claim_events(&self, claim: &'a Metadata) -> impl Iterator<Item = &'a Event> {
-        let events = self.events_of(&claim.namespace, &claim.name);
-        events.filter(|event| event.is_about_claim(claim))
-    }
-
-    fn events_of<'s>(
+    /// The Events about objects of this namespace and name, the newest first.
+    pub(super) fn events_of<'s>(
         &'s self,
-        namespace: &'s str,
-        name: &'s str,
+        object: &'s Metadata,
     ) -> impl Iterator<Item = &'a Event> + use<'s, 'a> {
-        let events = self.events.get(&(namespace, name));
+        let key = (object.namespace.as_str(), object.name.as_str());
+        let events = self.events.get(&key);
         events.into_iter().flatten().copied()
     }
 }

@@ -32,20 +32,15 @@ pub(super) struct Message {
     pub(super) source: String,
 }
 
-/// The catalog. A test proves that the embedded file can be read.
-fn catalog() -> &'static Catalog {
-    static CATALOG: LazyLock<Catalog> =
-        LazyLock::new(|| read(include_str!("../messages.yaml")).unwrap_or_default());
-    &CATALOG
-}
+const YAML: &str = include_str!("../messages.yaml");
 
-fn read(text: &str) -> Result<Catalog, serde_saphyr::Error> {
-    serde_saphyr::from_str(text)
-}
+/// The catalog. A test proves that the embedded file can be read.
+static CATALOG: LazyLock<Catalog> =
+    LazyLock::new(|| serde_saphyr::from_str(YAML).unwrap_or_default());
 
 /// Every message, the most specific first.
 pub(super) fn messages() -> &'static [Message] {
-    &catalog().messages
+    &CATALOG.messages
 }
 
 impl Message {
@@ -57,7 +52,7 @@ impl Message {
     /// The commands that show more, with their placeholders.
     pub(super) fn look(&self) -> impl Iterator<Item = &'static String> {
         let names = self.look.iter();
-        names.filter_map(|name| catalog().commands.get(name))
+        names.filter_map(|name| CATALOG.commands.get(name))
     }
 }
 
@@ -143,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_catalog_is_read_and_whole() {
-        let catalog = read(include_str!("../messages.yaml")).unwrap();
+        let catalog: Catalog = serde_saphyr::from_str(YAML).unwrap();
         let messages = catalog.messages;
         let names: BTreeSet<&str> = messages.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names.len(), messages.len());

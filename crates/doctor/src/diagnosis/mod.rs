@@ -17,7 +17,6 @@ mod health;
 mod index;
 mod messages;
 mod report_case;
-mod scaled_object;
 mod span;
 mod waiting_pod;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::cause::Documents;
-use super::health::Examined;
+use super::health::{Examined, Health};
 use super::index::Index;
 use super::messages::{
     ATTACHED_ELSEWHERE, IN_USE_BY_ANOTHER_POD, MOUNTED_ALREADY, NO_POD_TO_FOLLOW, Phrase,
@@ -37,7 +37,8 @@ const MOUNT: [&str; 2] = ["FailedMount", "FailedMapVolume"];
 /// ends in time, its kubelet needs a few.
 const OVERDUE: i64 = 60;
 
-/// A pod that waits for a volume.
+/// A pod that waits for a volume, or one that is terminating and cannot end, so that its successor
+/// waits.
 pub(super) struct WaitingPod<'a> {
     pub(super) index: &'a Index<'a>,
     pub(super) pod: &'a Pod,
@@ -48,14 +49,10 @@ pub(super) struct WaitingPod<'a> {
     pub(super) class: Option<Text>,
     /// The message of Kubernetes about the wait.
     pub(super) said: Option<&'a str>,
-    /// Whether only one node at a time can have the volume, whatever its access modes say.
-    is_exclusive: bool,
     /// Other pods that have the volume and are in the way of this one.
     pub(super) holders: Vec<&'a Pod>,
     /// All attachments of the volume.
     attachments: &'a [&'a VolumeAttachment],
-    /// Whether the pod does not wait itself, but cannot end, so that its successor waits.
-    pub(super) cannot_end: bool,
     /// Whether something shows that the pod waits for this volume.
     pub(super) is_certain: bool,
     /// The documents of the objects that the steps change, once they have been read.
@@ -77,9 +74,8 @@ impl<'a> WaitingPod<'a> {
         let claims = pod.claims.iter();
         let all = claims.map(|claim| Self::of(index, pod, claim));
         let (certain, others): (Vec<_>, Vec<_>) = all.partition(|it| it.is_certain);
-        let others = others.into_iter().filter(|it| !it.cannot_end);
-        if certain.is_empty() {
-            others.take(1).collect()
+        if certain.is_empty() && !pod.is_ending() {
+            others.into_iter().take(1).collect()
         } else {
             certain
         }
@@ -108,22 +104,19 @@ impl<'a> WaitingPod<'a> {
                 .or_else(|| found.and_then(|found| found.class().map(Text::from))),
             volume,
             said: None,
-            is_exclusive: false,
             holders: Vec::new(),
-            cannot_end: pod.is_ending(),
             is_certain: false,
             documents: None,
         };
         waiting.said = waiting.says();
-        waiting.is_exclusive = waiting.is_for_one_node();
-        if waiting.is_exclusive {
+        if waiting.is_for_one_node() {
             waiting.holders = waiting
                 .users()
                 .filter(|other| waiting.holds_volume(other))
                 .collect();
         }
         waiting.is_certain = match pod.node {
-            _ if waiting.cannot_end => waiting.is_stranded(),
+            _ if waiting.pod.is_ending() => waiting.is_stranded(),
             _ if waiting.has_no_volume() => waiting.waits_for_its_claim(),
             Some(_) => waiting.waits_for_attachment(),
             None => waiting.waits_for_a_node(),
@@ -138,7 +131,7 @@ impl<'a> WaitingPod<'a> {
         let is_here = own.is_some_and(VolumeAttachment::is_settled) && self.said.is_none();
         match self.used.attach_constraint {
             AttachConstraint::SinglePod => true,
-            AttachConstraint::Exclusive { .. } => !is_here || self.cannot_end,
+            AttachConstraint::Exclusive { .. } => !is_here || self.pod.is_ending(),
             AttachConstraint::Free | AttachConstraint::Driver(_) => {
                 self.mislabelled().is_some() || self.refuses_second_mount()
             }
@@ -165,7 +158,7 @@ impl<'a> WaitingPod<'a> {
 
     /// The message of an Event or of the scheduler about the pod and this volume.
     fn says(&self) -> Option<&'a str> {
-        if self.cannot_end {
+        if self.pod.is_ending() {
             return Some("terminating; the next one is not created until it is gone");
         }
         if self.pod.node.is_none() {
@@ -312,15 +305,15 @@ impl<'a> WaitingPod<'a> {
     /// The latest Event about the claim that `is_meant` accepts.
     pub(super) fn claim_event(&self, is_meant: impl Fn(&Event) -> bool) -> Option<&'a str> {
         let claim = self.found_claim()?;
-        let mut events = self.index.claim_events(&claim.metadata);
-        let found = events.find(|event| is_meant(event));
+        let mut events = self.index.events_of(&claim.metadata);
+        let found = events.find(|it| it.is_about_claim(&claim.metadata) && is_meant(it));
         found.map(|event| event.message.as_str())
     }
 
     /// The first pod that has the volume and is overdue, and for how many seconds: the pod that
     /// cannot end, or another one.
     pub(super) fn overdue_pod(&self) -> Option<(&'a Pod, i64)> {
-        let own = self.cannot_end.then_some(self.pod);
+        let own = self.pod.is_ending().then_some(self.pod);
         // Pods on the waiting pod's own node are in the way only of a volume for a single pod.
         let is_in_the_way = |pod: &&Pod| {
             self.used.attach_constraint == AttachConstraint::SinglePod || pod.node != self.pod.node
@@ -341,10 +334,6 @@ impl<'a> WaitingPod<'a> {
         let due = pod.meta.deletion_timestamp?;
         let late = self.index.facts.now.as_second() - due.as_second();
         (late > OVERDUE).then_some(late)
-    }
-
-    fn is_unknown(&self) -> bool {
-        matches!(self.used.attach_constraint, AttachConstraint::Unknown(_))
     }
 
     /// Whether its pod affinity selects pods like itself and no such pod has the volume any more:
@@ -403,9 +392,10 @@ impl<'a> WaitingPod<'a> {
 
     /// The attachments to other nodes, if they are in the way.
     pub(super) fn foreign_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
-        let own = self.pod.node.clone();
+        let is_exclusive = self.is_for_one_node();
+        let own = self.pod.node.as_ref();
         let attachments = self.attachments.iter().copied();
-        attachments.filter(move |it| self.is_exclusive && own.as_ref() != Some(&it.node))
+        attachments.filter(move |it| is_exclusive && own != Some(&it.node))
     }
 
     /// The other pods that have the volume and are not terminating.
@@ -441,7 +431,7 @@ impl<'a> WaitingPod<'a> {
         } else {
             self.nodes_of_holders().collect()
         };
-        nodes.extend(self.pod.node.clone().filter(|_| self.cannot_end));
+        nodes.extend(self.pod.node.clone().filter(|_| self.pod.is_ending()));
         nodes
     }
 
@@ -457,12 +447,17 @@ impl<'a> WaitingPod<'a> {
         nodes.chain(self.pod.node.clone()).collect()
     }
 
-    /// The first of the holding nodes that does not answer.
-    pub(super) fn lost_node(&self) -> Option<Examined> {
+    /// The first of the holding nodes that `is_meant` accepts.
+    pub(super) fn holding_node(&self, is_meant: impl Fn(&Examined) -> bool) -> Option<Examined> {
         let nodes = self.holding_nodes().into_iter();
         nodes
             .map(|name| Examined::of(self.index, &name))
-            .find(|node| node.health.is_lost())
+            .find(is_meant)
+    }
+
+    /// The first of the holding nodes that does not answer or no longer exists.
+    pub(super) fn lost_node(&self) -> Option<Examined> {
+        self.holding_node(|node| matches!(node.health, Health::Lost | Health::Gone))
     }
 
     /// The workload that made the pod.

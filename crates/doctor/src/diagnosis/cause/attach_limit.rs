@@ -1,22 +1,11 @@
 //! No node that the pod may be on can attach another volume.
 
 use super::driver_error::DRIVERS;
-use super::{Cause, Judgement, SuggestedAction, no_node, wait};
+use super::{Judgement, SuggestedAction, no_node, wait};
 use crate::diagnosis::messages::{LIMIT_OF_NODES, TAKEN_BY_ANOTHER_POD};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "attach-limit",
-    title: "The nodes have as many volumes as they can attach",
-    passes: false,
-    needs_documents: false,
-    judge,
-};
-
-/// The largest number of nodes that the message names.
-const NAMED: usize = 5;
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let is_full = waiting.pod.node.is_none()
         && waiting.is_said(LIMIT_OF_NODES)
         && !waiting.is_said(TAKEN_BY_ANOTHER_POD);
@@ -26,7 +15,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let counts = counts(waiting);
     let shown: Vec<String> = counts
         .iter()
-        .take(NAMED)
+        .take(no_node::NAMED)
         .map(|(count, node)| format!("{node} has {count}"))
         .collect();
     let shown = if shown.is_empty() {
@@ -43,14 +32,14 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 
 /// The number of volumes attached to each node from which the volume can be reached. The fullest
 /// node comes first; nodes without volumes are left out.
-fn counts(waiting: &WaitingPod<'_>) -> Vec<(usize, String)> {
+fn counts<'a>(waiting: &'a WaitingPod<'_>) -> Vec<(usize, &'a str)> {
     let attachments = waiting.index.facts.observed.attachments.iter();
     let count = |node: &str| {
         let on_it = attachments.clone();
         on_it.filter(|it| it.attached && it.node == node).count()
     };
     let nodes = no_node::nodes_of(waiting).into_iter();
-    let counts = nodes.map(|node| (count(&node), node));
+    let counts = nodes.map(|node| (count(node), node));
     let mut counts: Vec<_> = counts.filter(|(count, _)| *count > 0).collect();
     counts.sort_by(|(x, a), (y, b)| y.cmp(x).then(a.cmp(b)));
     counts

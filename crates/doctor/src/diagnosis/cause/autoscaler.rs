@@ -3,18 +3,10 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Cause, Judgement, another_storage, limit, named, scale, whereabouts};
+use super::{Judgement, another_storage, limit, named, scale, whereabouts};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "autoscaler",
-    title: "The autoscaler asks for more pods than the volume can have",
-    passes: false,
-    needs_documents: true,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let autoscaler = waiting.autoscaler()?;
     let other = waiting.siblings().next()?;
     let explanation = format!(

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Purpose, SuggestedAction, reference, wanted};
 use crate::diagnosis::waiting_pod::WaitingPod;
-use crate::diagnosis::{Delivery, command, scaled_object};
+use crate::diagnosis::{Delivery, command};
 use engine::model::autoscaler::Autoscaler;
 use engine::model::live_pod::Pod;
 use engine::model::metadata::{Controller, Metadata};
@@ -79,7 +79,7 @@ impl<'a> Changed<'a> {
         let keda = autoscaler.scaled_object();
         Self {
             name: match keda {
-                Some(name) => scaled_object::target(name),
+                Some(name) => scaled_object(name),
                 None => format!("hpa/{}", metadata.name),
             },
             shown: match keda {
@@ -137,6 +137,11 @@ impl Way<'_> {
             changed: None,
         }
     }
+}
+
+/// The ScaledObject of KEDA with this name, as kubectl takes it.
+pub(super) fn scaled_object(name: &str) -> String {
+    format!("scaledobjects.keda.sh/{name}")
 }
 
 /// The Rollout of Argo that made a ReplicaSet. Like a Deployment, it scales its ReplicaSets itself

@@ -1,17 +1,9 @@
 //! A volume on its way from one node to another takes a while.
 
-use super::{Cause, Judgement, SuggestedAction, named, wait};
+use super::{Judgement, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
-
-pub(super) const CAUSE: Cause = Cause {
-    code: "delay",
-    title: "The volume is on its way",
-    passes: true,
-    needs_documents: false,
-    judge,
-};
 
 /// The number of seconds for which a delay is normal: drivers attach and detach within seconds.
 pub(super) const SLOW: i64 = 300;
@@ -21,7 +13,7 @@ pub(super) const SLOW: i64 = 300;
 /// `pkg/controller/volume/attachdetach`), and one minute for the driver.
 pub(super) const FORCED: i64 = 420;
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     // A scheduler's message is no delay, unless a holder will leave or the claim will be bound.
     let is_expected = !waiting.holders.is_empty() || waiting.has_no_volume();
     let has_word = waiting.pod.node.is_none() && waiting.said.is_some();

@@ -4,8 +4,7 @@
 //! But the departure of the last old pod does not wake the scheduler
 //! (kubernetes/kubernetes#141354), which tries again after about five minutes.
 
-use super::{Cause, Judgement, SuggestedAction};
-use crate::diagnosis::health::Examined;
+use super::{Judgement, SuggestedAction};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
 
@@ -17,24 +16,12 @@ const LOOKS_AGAIN: i64 = 300;
 /// else must keep the pod off.
 const GIVEN_UP: i64 = 4 * LOOKS_AGAIN;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "drain-with-co-location",
-    title: "The scheduler has not noticed that the old pod is gone",
-    passes: true,
-    needs_documents: false,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let waited = waiting.waited().unwrap_or_default();
     if !waiting.may_be_first_of_its_like() || waited > GIVEN_UP {
         return None;
     }
-    let cordoned = waiting.holding_nodes().into_iter();
-    let cordoned = cordoned
-        .map(|name| Examined::of(waiting.index, &name))
-        .find(|node| node.cordoned);
-    let left = match cordoned {
+    let left = match waiting.holding_node(|node| node.cordoned) {
         Some(node) => format!("node {}, which takes no new pods", node.name),
         None => "its node".to_owned(),
     };

@@ -1,7 +1,7 @@
 //! The storage driver reports the error itself.
 
 use super::mislabelled::attached_to;
-use super::{Cause, Judgement, Purpose, SuggestedAction, exclusive_use, may_move, wait};
+use super::{Judgement, Purpose, SuggestedAction, exclusive_use, may_move, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::messages::{
     ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER,
@@ -9,18 +9,11 @@ use crate::diagnosis::messages::{
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "driver-error",
-    title: "The storage driver cannot attach, detach or mount the volume",
-    passes: false,
-    needs_documents: false,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let fault = fault(waiting).filter(|fault| !is_held_elsewhere(waiting, fault))?;
     let said = fault.message.trim().trim_end_matches('.');
-    if lacks_driver(&fault) {
+    // The attacher reports this, not the driver.
+    if fault.verb == ATTACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
         let explanation = format!(
             "Node {} does not have {}: the node plugin, a pod of the driver's DaemonSet, is not there or does not run. Kubernetes says: \"{said}\".",
             fault.node,
@@ -43,12 +36,6 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         }
     );
     Some((explanation, steps(waiting, &fault)))
-}
-
-/// Whether the node of the fault has no plugin of the driver. The attacher reports this, not the
-/// driver.
-fn lacks_driver(fault: &Fault<'_>) -> bool {
-    fault.verb == ATTACH && NODE_WITHOUT_DRIVER.is_in(fault.message)
 }
 
 /// Whether the volume cannot be detached from the node on which the pod waits for it.

@@ -6,22 +6,14 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Admits, Cause, Judgement, SuggestedAction, may_move, named, wait};
+use super::{Admits, Judgement, SuggestedAction, may_move, named, wait};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::NO_POD_TO_FOLLOW;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 use engine::model::workload::WorkloadKind;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "follower",
-    title: "The pod must run on the node of another pod, and that node takes no new pods",
-    passes: false,
-    needs_documents: true,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let may_be_first = waiting
         .workload()
         .is_some_and(|it| waiting.matches_itself(it));

@@ -3,22 +3,14 @@
 //! The attach-detach controller trusts the access modes of the PersistentVolume and lets the second
 //! node try; the driver refuses.
 
-use super::{Cause, Judgement, SuggestedAction, exclusive_use};
+use super::{Judgement, SuggestedAction, exclusive_use};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::Text;
 use engine::model::live_pod::Pod;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "mislabelled-volume",
-    title: "The driver cannot attach a ReadWriteMany volume twice",
-    passes: false,
-    needs_documents: true,
-    judge,
-};
-
 /// The steps are those for a volume that is declared exclusive, and the correction of its access
 /// modes.
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let said = waiting.refusal().or(waiting.said)?;
     let node = &waiting.mislabelled()?.node;
     let explanation = format!(

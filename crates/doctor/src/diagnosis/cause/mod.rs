@@ -52,57 +52,143 @@ pub struct Cause {
     pub title: &'static str,
     /// Whether the wait ends by itself.
     pub passes: bool,
-    /// Whether the objects that a step changes must be read in full.
-    needs_documents: bool,
-    /// Judges whether the cause applies. It is called for every waiting pod, to find the cause, and
-    /// for the first pod of each case once more with the documents, for the steps.
+    /// Judges whether the cause applies.
     pub(super) judge: fn(&WaitingPod<'_>) -> Option<Judgement>,
 }
 
 /// The explanation of a cause that applies, in sentences, and the steps to take, the safest first.
-/// Only the steps depend on documents.
 pub(super) type Judgement = (String, Vec<SuggestedAction>);
 
 /// Every cause, in the order in which they are tried. The last one always applies.
 pub static CAUSES: &[Cause] = &[
-    node_name::CAUSE,
-    unbound_claim::CAUSE,
-    node_lost::CAUSE,
-    mislabelled::CAUSE,
-    same_disk::CAUSE,
-    second_mount::CAUSE,
-    driver_error::CAUSE,
-    attach_limit::CAUSE,
-    no_node::CAUSE,
-    follower::CAUSE,
-    drain::CAUSE,
-    moved_pin::CAUSE,
-    rollout_overlap::CAUSE,
-    autoscaler::CAUSE,
-    replicas::CAUSE,
-    shared_claim::CAUSE,
-    stalled::CAUSE,
-    delay::CAUSE,
-    other::CAUSE,
+    Cause {
+        code: "node-name-unbound",
+        title: "The pod names its node, and nothing binds its claim",
+        passes: false,
+        judge: node_name::judge,
+    },
+    Cause {
+        code: "unbound-claim",
+        title: "The claim has no volume",
+        passes: false,
+        judge: unbound_claim::judge,
+    },
+    Cause {
+        code: "node-lost",
+        title: "The node that has the volume is lost",
+        passes: false,
+        judge: node_lost::judge,
+    },
+    Cause {
+        code: "mislabelled-volume",
+        title: "The driver cannot attach a ReadWriteMany volume twice",
+        passes: false,
+        judge: mislabelled::judge,
+    },
+    Cause {
+        code: "same-disk",
+        title: "Another PersistentVolume of the same disk is in use",
+        passes: false,
+        judge: same_disk::judge,
+    },
+    Cause {
+        code: "second-mount",
+        title: "The driver mounts the volume for one pod at a time",
+        passes: false,
+        judge: second_mount::judge,
+    },
+    Cause {
+        code: "driver-error",
+        title: "The storage driver cannot attach, detach or mount the volume",
+        passes: false,
+        judge: driver_error::judge,
+    },
+    Cause {
+        code: "attach-limit",
+        title: "The nodes have as many volumes as they can attach",
+        passes: false,
+        judge: attach_limit::judge,
+    },
+    Cause {
+        code: "no-node-for-volume",
+        title: "No node where the volume is takes the pod",
+        passes: false,
+        judge: no_node::judge,
+    },
+    Cause {
+        code: "follower",
+        title: "The pod must run on the node of another pod, and that node takes no new pods",
+        passes: false,
+        judge: follower::judge,
+    },
+    Cause {
+        code: "drain-with-co-location",
+        title: "The scheduler has not noticed that the old pod is gone",
+        passes: true,
+        judge: drain::judge,
+    },
+    Cause {
+        code: "moved-pin",
+        title: "The update moves the pod to another node",
+        passes: false,
+        judge: moved_pin::judge,
+    },
+    Cause {
+        code: "rollout-overlap",
+        title: "The rollout starts the new pod before the old one stops",
+        passes: false,
+        judge: rollout_overlap::judge,
+    },
+    Cause {
+        code: "autoscaler",
+        title: "The autoscaler asks for more pods than the volume can have",
+        passes: false,
+        judge: autoscaler::judge,
+    },
+    Cause {
+        code: "too-many-replicas",
+        title: "More pods than the volume can have",
+        passes: false,
+        judge: replicas::judge,
+    },
+    Cause {
+        code: "shared-claim",
+        title: "Another workload has the volume",
+        passes: false,
+        judge: shared_claim::judge,
+    },
+    Cause {
+        code: "stalled",
+        title: "Detach or attach is stuck",
+        passes: false,
+        judge: stalled::judge,
+    },
+    Cause {
+        code: "delay",
+        title: "The volume is on its way",
+        passes: true,
+        judge: delay::judge,
+    },
+    LAST,
 ];
-
-/// The causes that stem from a volume that only one node, or one pod, can have at a time.
-static OF_EXCLUSIVE_USE: [Cause; 5] = [
-    moved_pin::CAUSE,
-    rollout_overlap::CAUSE,
-    autoscaler::CAUSE,
-    replicas::CAUSE,
-    shared_claim::CAUSE,
-];
-
-/// The judgement that would apply if the volume were declared exclusive.
-fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let mut causes = OF_EXCLUSIVE_USE.iter();
-    causes.find_map(|cause| (cause.judge)(waiting))
-}
 
 /// The cause if no other applies.
-static LAST: Cause = other::CAUSE;
+const LAST: Cause = Cause {
+    code: "other",
+    title: "The pod has not started",
+    passes: false,
+    judge: |waiting| Some(other::judge(waiting)),
+};
+
+/// The judgement that would apply if the volume were declared exclusive. Only one node, or one pod,
+/// can have such a volume at a time.
+fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    moved_pin::judge(waiting)
+        .or_else(|| rollout_overlap::judge(waiting))
+        .or_else(|| autoscaler::judge(waiting))
+        .or_else(|| replicas::judge(waiting))
+        .or_else(|| shared_claim::judge(waiting))
+}
 
 impl Cause {
     /// The cause with this name.
@@ -110,35 +196,32 @@ impl Cause {
         CAUSES.iter().find(|cause| cause.code == code)
     }
 
-    /// The cause for which the pod waits.
-    pub(super) fn of(waiting: &WaitingPod<'_>) -> &'static Self {
+    /// The cause for which the pod waits, and its judgement.
+    pub(super) fn of(waiting: &WaitingPod<'_>) -> (&'static Self, Judgement) {
         let mut causes = CAUSES.iter();
-        let cause = causes.find(|cause| (cause.judge)(waiting).is_some());
-        cause.unwrap_or(&LAST)
+        let found = causes.find_map(|cause| Some((cause, (cause.judge)(waiting)?)));
+        found.unwrap_or_else(|| (&LAST, other::judge(waiting)))
     }
+}
 
-    /// The objects whose documents some commands need.
-    pub(super) fn wants(&self, waiting: &WaitingPod<'_>) -> Vec<ObjectRef> {
-        if !self.needs_documents {
-            return Vec::new();
-        }
-        let pods = std::iter::once(waiting.pod).chain(waiting.staying());
-        let workloads = pods.filter_map(reference);
-        let namespace = &waiting.pod.meta.namespace;
-        let users = waiting.view().workloads_using(namespace, waiting.claim);
-        let cron_jobs = users
-            .into_iter()
-            .filter(|user| user.kind == WorkloadKind::CronJob)
-            .map(|user| wanted(ObjectKind::Workload(user.kind), &user.metadata));
-        let autoscaler = waiting.autoscaler();
-        let autoscaler = autoscaler.map(|it| wanted(it.kind(), &it.metadata));
-        let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
-        workloads
-            .chain(cron_jobs)
-            .chain(autoscaler)
-            .chain(old)
-            .collect()
-    }
+/// The objects whose documents some commands need.
+pub(super) fn wants(waiting: &WaitingPod<'_>) -> Vec<ObjectRef> {
+    let pods = std::iter::once(waiting.pod).chain(waiting.staying());
+    let workloads = pods.filter_map(reference);
+    let namespace = &waiting.pod.meta.namespace;
+    let users = waiting.view().workloads_using(namespace, waiting.claim);
+    let cron_jobs = users
+        .into_iter()
+        .filter(|user| user.kind == WorkloadKind::CronJob)
+        .map(|user| wanted(ObjectKind::Workload(user.kind), &user.metadata));
+    let autoscaler = waiting.autoscaler();
+    let autoscaler = autoscaler.map(|it| wanted(it.kind(), &it.metadata));
+    let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
+    workloads
+        .chain(cron_jobs)
+        .chain(autoscaler)
+        .chain(old)
+        .collect()
 }
 
 /// An object whose document is wanted.
@@ -235,7 +318,7 @@ impl Admits {
 
 /// The note about storage that several nodes can use at once.
 fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
-    let capabilities = command::own(waiting.index.facts.kubectl, "capabilities", &[]);
+    let capabilities = command::capabilities(waiting.index.facts.kubectl);
     SuggestedAction::note(&format!(
         "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and docs/migrate.md has the steps."
     ))
@@ -243,7 +326,7 @@ fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
 
 /// The command that waits until the pod is ready or, if the pod cannot end, until it is gone.
 fn wait(waiting: &WaitingPod<'_>, cost: &str) -> SuggestedAction {
-    let until = if waiting.cannot_end {
+    let until = if waiting.pod.is_ending() {
         "--for=delete"
     } else {
         "--for=condition=Ready"

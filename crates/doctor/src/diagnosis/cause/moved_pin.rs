@@ -4,19 +4,11 @@
 //! pinned to one node, and the two nodes differ.
 
 use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
-use super::{Cause, Judgement, limit, named, sentence};
+use super::{Judgement, limit, named, sentence};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "moved-pin",
-    title: "The update moves the pod to another node",
-    passes: false,
-    needs_documents: true,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let old = old_pod(waiting)?;
     let node = old.node.as_ref()?;
     let new = waiting.pod.node.as_ref()?;

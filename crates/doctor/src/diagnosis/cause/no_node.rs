@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::changed::{self, Changed};
-use super::{Cause, SuggestedAction};
+use super::{Judgement, SuggestedAction};
+use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::{
     LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
 };
@@ -13,16 +14,12 @@ use engine::model::node::{Node, NodeSelector};
 use engine::model::selector::{Operator, Requirement};
 use engine::model::workload::WorkloadKind;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "no-node-for-volume",
-    title: "No node where the volume is takes the pod",
-    passes: false,
-    needs_documents: true,
-    judge: |waiting| Some((explanation(waiting)?, steps(waiting))),
-};
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    Some((explanation(waiting)?, steps(waiting)))
+}
 
-/// The largest number of nodes that the message names.
-const NAMED: usize = 5;
+/// The largest number of nodes that a message names.
+pub(super) const NAMED: usize = 5;
 
 fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
     let others = [TAKEN_BY_ANOTHER_POD, NO_POD_TO_FOLLOW, LIMIT_OF_NODES];
@@ -40,11 +37,12 @@ fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
         ));
     };
     let nodes = nodes_of(waiting);
-    let there = match nodes.as_slice() {
-        [] => "The cluster has no node there.".to_owned(),
-        nodes => format!(
+    let there = if nodes.is_empty() {
+        "The cluster has no node there.".to_owned()
+    } else {
+        format!(
             "There {}, and {} the pod.{}",
-            listed(nodes),
+            listed(&nodes),
             if nodes.len() == 1 {
                 "it does not take"
             } else {
@@ -55,7 +53,7 @@ fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
             } else {
                 ""
             }
-        ),
+        )
     };
     if nodes.is_empty() && waiting.used.keeps_its_node() {
         return Some(format!(
@@ -69,8 +67,8 @@ fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-fn listed(nodes: &[String]) -> String {
-    let shown = nodes.iter().take(NAMED).map(String::as_str);
+fn listed(nodes: &BTreeSet<&str>) -> String {
+    let shown = nodes.iter().take(NAMED).copied();
     let shown = shown.collect::<Vec<_>>().join(", ");
     match nodes.len() {
         1 => format!("is node {shown}"),
@@ -103,11 +101,9 @@ fn place(reach: &NodeSelector) -> String {
 }
 
 /// The names of the nodes that can reach the volume; all nodes if its reach is not limited.
-pub(super) fn nodes_of(waiting: &WaitingPod<'_>) -> Vec<String> {
-    let nodes = within_reach(waiting).map(|node| node.metadata.name.to_string());
-    let mut nodes: Vec<_> = nodes.collect();
-    nodes.sort_unstable();
-    nodes
+pub(super) fn nodes_of<'a>(waiting: &'a WaitingPod<'_>) -> BTreeSet<&'a str> {
+    let nodes = within_reach(waiting);
+    nodes.map(|node| node.metadata.name.as_str()).collect()
 }
 
 fn within_reach<'a>(waiting: &'a WaitingPod<'_>) -> impl Iterator<Item = &'a Node> {
@@ -179,13 +175,8 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
 
 /// The command that uncordons a node that can reach the volume.
 pub(super) fn uncordon(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
-    let nodes = &waiting.index.nodes;
-    let names = nodes_of(waiting);
-    let cordoned = names.iter().find(|name| {
-        nodes
-            .get(name.as_str())
-            .is_some_and(|node| node.spec.unschedulable)
-    })?;
+    let mut names = nodes_of(waiting).into_iter();
+    let cordoned = names.find(|name| Examined::of(waiting.index, name).cordoned)?;
     Some(SuggestedAction::way_out(
         waiting.kubectl(&["uncordon", cordoned]),
         "Nothing stops. The node takes new pods again; whoever cordoned it may have had a reason.",

@@ -3,22 +3,14 @@
 //! Kubernetes cannot distinguish a machine that is off from one that is cut off and still writes:
 //! it keeps the volume attached until somebody confirms that the machine is off.
 
-use super::{Cause, Judgement, Purpose, SuggestedAction, named, wait};
+use super::{Judgement, Purpose, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health, SHUT_DOWN};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 use engine::model::node::OUT_OF_SERVICE;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "node-lost",
-    title: "The node that has the volume is lost",
-    passes: false,
-    needs_documents: false,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let node = waiting.lost_node()?;
     Some((explanation(waiting, &node)?, steps(waiting, &node)))
 }
@@ -63,7 +55,7 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
 
 /// The pods of the node that use the claim.
 fn users<'a>(waiting: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = &'a Pod> {
-    let own = waiting.cannot_end.then_some(waiting.pod);
+    let own = waiting.pod.is_ending().then_some(waiting.pod);
     let all = waiting.users().chain(own);
     all.filter(move |pod| pod.node.as_deref() == Some(&node.name))
 }

@@ -6,20 +6,12 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Cause, Judgement, SuggestedAction};
+use super::{Judgement, SuggestedAction};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::WorkloadKind;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "node-name-unbound",
-    title: "The pod names its node, and nothing binds its claim",
-    passes: false,
-    needs_documents: true,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let node = waiting.pod.node.as_ref()?;
     let is_free = waiting.has_no_volume() && waiting.volume.is_none() && waiting.binds_late();
     if !is_free {

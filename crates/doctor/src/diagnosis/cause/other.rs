@@ -1,17 +1,13 @@
 //! No other cause applies: the message of Kubernetes is passed on unchanged.
 
-use super::{Cause, SuggestedAction};
+use super::{Judgement, SuggestedAction};
 use crate::diagnosis::messages::KUBELET_WAITS;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "other",
-    title: "The pod has not started",
-    passes: false,
-    needs_documents: false,
-    judge: |waiting| Some((explanation(waiting), steps(waiting))),
-};
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Judgement {
+    (explanation(waiting), steps(waiting))
+}
 
 fn explanation(waiting: &WaitingPod<'_>) -> String {
     let pod = &waiting.pod.meta.name;

@@ -4,19 +4,11 @@ use serde_json::json;
 
 use super::changed::{self, Changed};
 use super::scale;
-use super::{Cause, Judgement, SuggestedAction, another_storage, limit, named, whereabouts};
+use super::{Judgement, SuggestedAction, another_storage, limit, named, whereabouts};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "too-many-replicas",
-    title: "More pods than the volume can have",
-    passes: false,
-    needs_documents: true,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let (kind, name) = waiting.pod.workload();
     let other = waiting.siblings().next()?;
     let wanted = waiting.workload().map(|workload| workload.replicas);

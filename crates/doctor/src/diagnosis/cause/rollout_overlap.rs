@@ -6,8 +6,7 @@
 
 use super::changed::{self, Changed, Way};
 use super::{
-    Cause, Judgement, Purpose, SuggestedAction, another_storage, limit, named, reference,
-    whereabouts,
+    Judgement, Purpose, SuggestedAction, another_storage, limit, named, reference, whereabouts,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
@@ -16,15 +15,7 @@ use engine::model::workload::{Workload, WorkloadKind};
 use engine::remedy;
 use engine::rules::codes;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "rollout-overlap",
-    title: "The rollout starts the new pod before the old one stops",
-    passes: false,
-    needs_documents: true,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let old = old_pod(waiting)?;
     let explanation = format!(
         "The rollout of {} waits for pod {} before it stops {}, which is {} and has the volume; {}. Neither moves again.",

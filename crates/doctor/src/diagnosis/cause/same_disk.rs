@@ -3,20 +3,12 @@
 //! The attach-detach controller identifies a disk by driver and volumeHandle
 //! (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util`), so it treats the two volumes as one.
 
-use super::{Cause, Judgement, Purpose, SuggestedAction};
+use super::{Judgement, Purpose, SuggestedAction};
 use crate::diagnosis::messages::IN_ANOTHER_NAMESPACE;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 use engine::model::volume::Volume;
 use engine::model::volume_attachment::VolumeAttachment;
-
-pub(super) const CAUSE: Cause = Cause {
-    code: "same-disk",
-    title: "Another PersistentVolume of the same disk is in use",
-    passes: false,
-    needs_documents: false,
-    judge,
-};
 
 /// The other PersistentVolume of the disk, a pod that uses it, and its attachment.
 type Twin<'a> = (&'a Volume, Option<&'a Pod>, Option<&'a VolumeAttachment>);
@@ -44,7 +36,7 @@ fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
     })
 }
 
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let Some((twin, pod, attachment)) = twin(waiting) else {
         if !waiting.holders.is_empty() || !waiting.is_said(IN_ANOTHER_NAMESPACE) {
             return None;

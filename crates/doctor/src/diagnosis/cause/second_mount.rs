@@ -1,17 +1,9 @@
 //! The driver refuses to mount the volume for a second pod, even on the same node.
 
-use super::{Cause, Judgement, SuggestedAction, exclusive_use, named};
+use super::{Judgement, SuggestedAction, exclusive_use, named};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "second-mount",
-    title: "The driver mounts the volume for one pod at a time",
-    passes: false,
-    needs_documents: true,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if !waiting.refuses_second_mount() {
         return None;
     }

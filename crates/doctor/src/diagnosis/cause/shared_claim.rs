@@ -5,25 +5,16 @@ use serde_json::{Map, Value, json};
 use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{
-    Admits, Cause, Judgement, SuggestedAction, another_storage, limit, named, reference, sentence,
+    Admits, Judgement, SuggestedAction, another_storage, limit, named, reference, sentence,
     whereabouts,
 };
-use crate::diagnosis::scaled_object;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
 use engine::model::live_pod::Pod;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::{Workload, WorkloadKind};
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "shared-claim",
-    title: "Another workload has the volume",
-    passes: false,
-    needs_documents: true,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let other = waiting.other_workload()?;
     let explanation = format!(
         "{}, and {} {} has it.",
@@ -66,12 +57,19 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     Some((explanation, steps))
 }
 
-/// The way out that stops the pods of a workload.
+/// The annotation that makes KEDA keep a workload at a number of pods (its documentation, "Pause
+/// autoscaling").
+const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
+
+/// The way out that stops the pods of a workload. KEDA writes an autoscaler from a ScaledObject but,
+/// unlike an autoscaler, also scales up from 0.
 fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
     if let Some(name) = scaled_object_of(waiting, pod) {
-        let resume = scaled_object::resume(waiting, name);
+        let target = changed::scaled_object(name);
+        let [pause, resume] = [format!("{PAUSED}=0"), format!("{PAUSED}-")];
+        let resume = waiting.in_namespace(&["annotate", &target, &resume]);
         return changed.change(
-            scaled_object::pause(waiting, name),
+            waiting.in_namespace(&["annotate", &target, &pause, "--overwrite"]),
             &format!(
                 "{cost} KEDA would scale it up from 0 again, and is paused there until `{resume}`."
             ),

@@ -3,7 +3,7 @@
 //! This resembles `delay`, but the time for a delay is over.
 
 use super::delay::{FORCED, SLOW};
-use super::{Cause, Judgement, SuggestedAction, named, wait};
+use super::{Judgement, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -15,15 +15,7 @@ use engine::model::volume_attachment::VolumeAttachment;
 const MANAGED: &str =
     r"jsonpath={.metadata.annotations.volumes\.kubernetes\.io/controller-managed-attach-detach}";
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "stalled",
-    title: "Detach or attach is stuck",
-    passes: false,
-    needs_documents: false,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let (explanation, look, note) = stalled(waiting)?;
     let wait = wait(waiting, "Time. The volume comes as soon as this is fixed.");
     Some((explanation, vec![look, SuggestedAction::note(&note), wait]))
@@ -32,7 +24,7 @@ fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 /// Explains which part makes no progress, and says what to look at and what to do.
 fn stalled(waiting: &WaitingPod<'_>) -> Option<(String, SuggestedAction, String)> {
     if let Some((pod, late)) = waiting.overdue_pod() {
-        let next = if waiting.cannot_end {
+        let next = if waiting.pod.is_ending() {
             " The next pod is not created until it is gone."
         } else {
             ""

@@ -1,6 +1,6 @@
 //! The claim has no volume, so its pod cannot start.
 
-use super::{Cause, Judgement, SuggestedAction, delay};
+use super::{Judgement, SuggestedAction, delay};
 use crate::diagnosis::command;
 use crate::diagnosis::messages::CLAIM_ENDS;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -8,15 +8,7 @@ use engine::model::claim::{Claim, ClaimPhase};
 use engine::model::storage_class::StorageClass;
 use engine::model::volume::Volume;
 
-pub(super) const CAUSE: Cause = Cause {
-    code: "unbound-claim",
-    title: "The claim has no volume",
-    passes: false,
-    needs_documents: false,
-    judge,
-};
-
-fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let (explanation, mut steps) = lack(waiting)?;
     if waiting.found_claim().is_some() {
         let describe = SuggestedAction::check(
@@ -276,7 +268,7 @@ const SOURCE: &str = "The volume is made from the object in the claim's spec.dat
 /// The command that shows the access modes that each class can give.
 fn classes(waiting: &WaitingPod<'_>) -> SuggestedAction {
     SuggestedAction::check(
-        command::own(waiting.index.facts.kubectl, "capabilities", &[]),
+        command::capabilities(waiting.index.facts.kubectl),
         "Nothing. It lists which access modes each StorageClass of this cluster can give.",
     )
 }

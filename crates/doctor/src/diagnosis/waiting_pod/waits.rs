@@ -62,13 +62,12 @@ impl WaitingPod<'_> {
             return true;
         }
         let taken = self.is_said(TAKEN_BY_ANOTHER_POD);
+        let follows = (self.is_said(NO_POD_TO_FOLLOW) && !self.holders.is_empty())
+            || self.may_be_first_of_its_like();
         match self.used.attach_constraint {
             AttachConstraint::SinglePod => taken,
-            AttachConstraint::Exclusive { .. } | AttachConstraint::Unknown(_) => {
-                (self.is_said(NO_POD_TO_FOLLOW) && !self.holders.is_empty())
-                    || self.may_be_first_of_its_like()
-                    || (taken && self.is_unknown())
-            }
+            AttachConstraint::Exclusive { .. } => follows,
+            AttachConstraint::Unknown(_) => follows || taken,
             AttachConstraint::Free | AttachConstraint::Driver(_) => false,
         }
     }
