@@ -55,7 +55,7 @@ use rustls::sign::CertifiedKey;
 
 pub use clients::ClientAuthorities;
 pub use files::PemFiles;
-pub use managed::{Lifetimes, ManagedCertificate, ManagedError, Pace, Served};
+pub use managed::{Lifetimes, ManagedCertificate, ManagedError, Pace};
 pub use pair::{CertError, ServingPair};
 pub use self_signed::SelfSigned;
 

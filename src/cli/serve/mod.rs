@@ -17,7 +17,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::Client;
 use tracing_subscriber::util::TryInitError;
 
@@ -153,9 +152,8 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
 
     let opened = certificate::open(&options.certificate, &metrics).await?;
     let (certificates, follow_certificate) = opened;
-    let served = Arc::clone(&certificates);
-    let certificate_health = move || certificate::condition(&served, Timestamp::now());
-    let mut sources: Vec<Arc<HealthSource>> = vec![view_health, Arc::new(certificate_health)];
+    let certificate_health = certificate::health(&certificates, &metrics);
+    let mut sources: Vec<Arc<HealthSource>> = vec![view_health, certificate_health];
     sources.extend(policy.health());
     sources.extend(
         facts
