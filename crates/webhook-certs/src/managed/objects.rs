@@ -13,7 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
@@ -87,7 +87,6 @@ pub(super) enum Written {
 pub(super) struct Objects {
     secrets: Api<Secret>,
     configurations: [(&'static str, Api<DynamicObject>); 2],
-    client: Client,
     namespace: String,
 }
 
@@ -112,14 +111,13 @@ struct ClientConfig {
 }
 
 impl Objects {
-    pub(super) fn new(client: Client, namespace: &str) -> Self {
+    pub(super) fn new(client: &Client, namespace: &str) -> Self {
         Self {
             secrets: Api::namespaced(client.clone(), namespace),
             configurations: [
-                configuration::<MutatingWebhookConfiguration>(&client),
-                configuration::<ValidatingWebhookConfiguration>(&client),
+                configuration::<MutatingWebhookConfiguration>(client),
+                configuration::<ValidatingWebhookConfiguration>(client),
             ],
-            client,
             namespace: namespace.to_owned(),
         }
     }
@@ -208,12 +206,10 @@ impl Objects {
 
     /// A stream with an item each time one of the objects may have changed.
     pub(super) fn changes(&self) -> SelectAll<BoxStream<'static, ()>> {
-        let client = || self.client.clone();
-        select_all([
-            changes::<Secret>(Api::namespaced(client(), &self.namespace), SECRET),
-            changes::<MutatingWebhookConfiguration>(Api::all(client()), NAME),
-            changes::<ValidatingWebhookConfiguration>(Api::all(client()), NAME),
-        ])
+        let secret = changes(self.secrets.clone(), SECRET);
+        let configurations = self.configurations.iter();
+        let configurations = configurations.map(|(_, api)| changes(api.clone(), NAME));
+        select_all([secret].into_iter().chain(configurations))
     }
 }
 
@@ -240,10 +236,9 @@ fn read(kind: &'static str, seen: DynamicObject) -> Result<Configuration, serde_
 
 /// The changes of one object. Errors are ignored, because the objects are also checked at
 /// intervals.
-fn changes<K>(api: Api<PartialObjectMeta<K>>, name: &str) -> BoxStream<'static, ()>
+fn changes<K>(api: Api<K>, name: &str) -> BoxStream<'static, ()>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
-    PartialObjectMeta<K>: Resource<DynamicType = ()> + DeserializeOwned,
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
     watcher(api, only)
