@@ -186,8 +186,8 @@ impl Server {
         sources: Vec<Arc<HealthSource>>,
         metrics: Metrics,
     ) -> Result<Self, ServerError> {
-        let (listener, listen) = bind("webhook", "--listen", options.listen)?;
-        let (admin_listener, admin) = bind("admin", "--admin", options.admin)?;
+        let (listen, listener) = bind("webhook", "--listen", options.listen)?;
+        let (admin, admin_listener) = bind("admin", "--admin", options.admin)?;
 
         let limits = options.limits;
         let own_handshake = OwnHandshake::default();
@@ -309,21 +309,20 @@ impl Server {
     }
 }
 
-/// Listens at an address, and returns it with the port that was chosen.
+/// Listens at an address. The address that is returned has the port that was chosen.
 fn bind(
     port: &'static str,
     flag: &'static str,
     address: SocketAddr,
-) -> Result<(TcpListener, SocketAddr), ServerError> {
+) -> Result<(SocketAddr, TcpListener), ServerError> {
     let listener = listen_at(address);
     let bound = listener.and_then(|it| Ok((it.local_addr()?, it)));
-    let (bound, listener) = bound.map_err(|source| ServerError::Listen {
+    bound.map_err(|source| ServerError::Listen {
         port,
         flag,
         address,
         source,
-    })?;
-    Ok((listener, bound))
+    })
 }
 
 async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {
