@@ -122,7 +122,7 @@ async fn observe<R: Reviewer>(
     let _in_flight = endpoint.map(|_| Held::new(&metrics.in_flight));
     let mut response = next.run(request).await;
     if let Some(Reason(reason)) = response.extensions_mut().remove() {
-        metrics.refused(reason);
+        metrics.refusals.get_or_create(&[("reason", reason)]).inc();
         let length = response.body().size_hint().lower();
         match reviews
             .memory
@@ -133,7 +133,10 @@ async fn observe<R: Reviewer>(
         }
     }
     if let Some(endpoint) = endpoint {
-        metrics.ended(endpoint, started.elapsed());
+        let durations = metrics
+            .durations
+            .get_or_create(&[("endpoint", endpoint.name())]);
+        durations.observe(started.elapsed().as_secs_f64());
     }
     response
 }
