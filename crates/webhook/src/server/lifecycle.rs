@@ -30,7 +30,7 @@ use super::metrics::Metrics;
 use super::phase::Phase;
 use super::review::Reviewer;
 use super::routes::{Reviews, router};
-use super::signals::Signals;
+use super::signals::on_each_signal;
 use super::tls::{HandshakeProbe, OwnHandshake, server_config};
 
 /// The time that the admin port has for its last answers.
@@ -117,14 +117,10 @@ impl Shutdown {
     /// Windows) while the returned future is polled. Signals count from the
     /// moment this returns.
     pub fn on_signals(&self) -> io::Result<impl Future<Output = Infallible> + Send + use<>> {
-        let mut signals = Signals::new()?;
         let shutdown = self.clone();
-        Ok(async move {
-            loop {
-                let name = signals.next().await;
-                tracing::info!(signal = name, "A signal stops the server.");
-                shutdown.request();
-            }
+        on_each_signal(move |name| {
+            tracing::info!(signal = name, "A signal stops the server.");
+            shutdown.request();
         })
     }
 }
