@@ -11,7 +11,7 @@ pub(super) struct Target {
     namespace: Option<String>,
     /// A claim, a pod or a workload.
     kind: Option<ObjectKind>,
-    name: String,
+    pub(super) name: String,
 }
 
 /// A name that cannot be used, or that nothing has.
@@ -69,11 +69,6 @@ impl Target {
             kind,
             name: name.to_owned(),
         })
-    }
-
-    /// The name.
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     /// The namespace that the name or the option `-n` gives.

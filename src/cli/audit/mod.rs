@@ -109,7 +109,7 @@ impl Look<'_> {
             target.is_none_or(|target| target.is_object(reference))
         });
         if let Some(target) = target.filter(|_| audited.is_empty()) {
-            return Err(TargetError::Nothing(target.name().to_owned()).into());
+            return Err(TargetError::Nothing(target.name.clone()).into());
         }
         let mut entries = audited.judge();
         audited.complete(&mut entries, self.connection)?;

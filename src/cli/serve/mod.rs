@@ -138,13 +138,13 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let (events, record_events) = events::open(options, &metrics).await?.unzip();
     let facts = if options.admission_policies {
         let (client, _) = cluster("--admission-policies").await?;
-        let writer = Writer::new(&view, policy.effective(), client, &metrics);
+        let writer = Writer::new(&view, &policy.effective, client, &metrics);
         Some(Arc::new(writer))
     } else {
         None
     };
     let reviewer = AdmissionReviewer {
-        effective: policy.effective(),
+        effective: Arc::clone(&policy.effective),
         view,
         clients_are_known: options.client_ca.is_some(),
         events,

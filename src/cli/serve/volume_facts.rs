@@ -105,13 +105,13 @@ struct Objects {
 impl Writer {
     pub(super) fn new(
         view: &Arc<FactSource>,
-        effective: Arc<ArcSwap<EffectivePolicy>>,
+        effective: &Arc<ArcSwap<EffectivePolicy>>,
         client: Client,
         metrics: &Metrics,
     ) -> Self {
         Self {
             view: Arc::clone(view),
-            effective,
+            effective: Arc::clone(effective),
             client,
             metrics: metrics.clone(),
             faults: Mutex::default(),
