@@ -8,13 +8,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::{BoxStream, SelectAll, StreamExt, select_all};
-use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
-};
+use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
-use kube::core::ApiResource;
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource};
@@ -33,6 +30,12 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// The name of the writer in `managedFields`.
 const MANAGER: &str = "multi-attach-guard";
+
+/// The kinds of the webhook configurations.
+const CONFIGURATIONS: [&str; 2] = [
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
 
 /// The type of the Secret, by which other tools find certificates.
 const SECRET_TYPE: &str = "kubernetes.io/tls";
@@ -101,23 +104,18 @@ struct Webhooks {
 #[serde(rename_all = "camelCase")]
 struct Webhook {
     name: String,
-    client_config: ClientConfig,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ClientConfig {
-    ca_bundle: Option<ByteString>,
+    client_config: WebhookClientConfig,
 }
 
 impl Objects {
     pub(super) fn new(client: &Client, namespace: &str) -> Self {
         Self {
             secrets: Api::namespaced(client.clone(), namespace),
-            configurations: [
-                configuration::<MutatingWebhookConfiguration>(client),
-                configuration::<ValidatingWebhookConfiguration>(client),
-            ],
+            configurations: CONFIGURATIONS.map(|kind| {
+                let kind_of = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
+                let resource = ApiResource::from_gvk(&kind_of);
+                (kind, Api::all_with(client.clone(), &resource))
+            }),
             namespace: namespace.to_owned(),
         }
     }
@@ -211,14 +209,6 @@ impl Objects {
         let configurations = configurations.map(|(_, api)| changes(api.clone(), NAME));
         select_all([secret].into_iter().chain(configurations))
     }
-}
-
-fn configuration<K>(client: &Client) -> (&'static str, Api<DynamicObject>)
-where
-    K: Resource<DynamicType = ()> + k8s_openapi::Resource,
-{
-    let resource = ApiResource::erase::<K>(&());
-    (K::KIND, Api::all_with(client.clone(), &resource))
 }
 
 fn read(kind: &'static str, seen: DynamicObject) -> Result<Configuration, serde_json::Error> {
