@@ -11,7 +11,7 @@ use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::routing::get;
 use axum_server::Handle;
 use tokio::net::TcpListener;
@@ -119,13 +119,13 @@ async fn readyz(Shared(admin): Shared<Arc<Admin>>) -> (StatusCode, String) {
     (status, lines.collect())
 }
 
-async fn metrics(Shared(admin): Shared<Arc<Admin>>) -> Response {
-    match admin.metrics.encode(&admin.conditions().await) {
-        Ok(text) => ([(CONTENT_TYPE, OPENMETRICS)], text).into_response(),
-        Err(error) => (
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("The metrics could not be written: {error}.\n"),
-        )
-            .into_response(),
-    }
+async fn metrics(
+    Shared(admin): Shared<Arc<Admin>>,
+) -> Result<impl IntoResponse, (StatusCode, String)> {
+    let text = admin.metrics.encode(&admin.conditions().await);
+    let text = text.map_err(|error| {
+        let text = format!("The metrics could not be written: {error}.\n");
+        (StatusCode::INTERNAL_SERVER_ERROR, text)
+    })?;
+    Ok(([(CONTENT_TYPE, OPENMETRICS)], text))
 }
