@@ -196,17 +196,17 @@ impl<'a> Received<'a> {
     #[must_use]
     pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
         let request = &self.request;
-        let overrides = AuditAnnotations::new(&verdict.findings);
-        let (decision, body) = match &request.problem {
+        let (decision, response) = match &request.problem {
             Some(problem) => {
                 tracing::warn!(uid = %request.uid, %problem, "A review could not be read.");
-                (Decision::Unreadable, response::unreadable(request, problem))
+                let response = Response::unreadable(&request.uid, problem);
+                (Decision::Unreadable, response)
             }
-            None => answer(endpoint, request, verdict, &overrides),
+            None => answer(endpoint, request, verdict),
         };
         let findings = verdict.findings.iter();
         let answer = Answer {
-            body,
+            body: response.to_bytes(),
             kind: request.target.kind.map_or(OTHER_KIND, ObjectKind::name),
             operation: request.operation,
             dry_run: request.dry_run,
@@ -215,8 +215,9 @@ impl<'a> Received<'a> {
             too_complex: verdict.too_complex,
         };
         let is_quiet = matches!(decision, Decision::Allowed | Decision::Unreadable);
-        if !is_quiet || !overrides.is_empty() {
-            self.log(endpoint, &answer, &overrides);
+        let annotations = &response.audit_annotations;
+        if !is_quiet || !annotations.is_empty() {
+            self.log(endpoint, &answer, annotations);
         }
         answer
     }
@@ -277,7 +278,7 @@ impl<'a> Received<'a> {
         })
     }
 
-    fn log(&self, endpoint: Endpoint, answer: &Answer, overrides: &AuditAnnotations) {
+    fn log(&self, endpoint: Endpoint, answer: &Answer, annotations: &AuditAnnotations) {
         let rules: Vec<&str> = answer.findings.iter().map(|(rule, _)| *rule).collect();
         tracing::info!(
             uid = %self.request.uid,
@@ -288,8 +289,8 @@ impl<'a> Received<'a> {
             dry_run = answer.dry_run,
             rules = %rules.join(","),
             user = %self.request.user,
-            suppressed = overrides.suppressed,
-            lowered = overrides.lowered,
+            suppressed = annotations.suppressed,
+            lowered = annotations.lowered,
             "reviewed"
         );
     }
@@ -310,18 +311,17 @@ impl Request<'_> {
     }
 }
 
-fn answer(
+fn answer<'a>(
     endpoint: Endpoint,
-    request: &Request<'_>,
+    request: &'a Request<'_>,
     verdict: &Verdict,
-    overrides: &AuditAnnotations,
-) -> (Decision, Vec<u8>) {
+) -> (Decision, Response<'a>) {
     let reported = |action| {
         let findings = verdict.with(action);
         findings.filter(move |finding| reports(endpoint, finding))
     };
     let denied: Vec<&Finding> = reported(Action::Deny).collect();
-    let mut response = Response::allowed(&request.uid, overrides.clone());
+    let mut response = Response::allowed(&request.uid, &verdict.findings);
     if denied.is_empty() {
         let fixed = reported(Action::Fix).map(Finding::warning);
         response.warnings.extend(fixed);
@@ -342,7 +342,7 @@ fn answer(
         None if response.warnings.is_empty() => Decision::Allowed,
         None => Decision::Warned,
     };
-    (decision, response.to_bytes())
+    (decision, response)
 }
 
 /// Whether the answer at this endpoint reports any finding of the verdict.
