@@ -124,10 +124,8 @@ async fn observe<R: Reviewer>(
     if let Some(Reason(reason)) = response.extensions_mut().remove() {
         metrics.refusals.get_or_create(&[("reason", reason)]).inc();
         let length = response.body().size_hint().lower();
-        match reviews
-            .memory
-            .try_admit(usize::try_from(length).unwrap_or(usize::MAX))
-        {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        match reviews.memory.try_admit(length) {
             Some(charge) => drop(response.extensions_mut().insert(Arc::new(charge))),
             None => *response.body_mut() = Body::empty(),
         }
