@@ -232,12 +232,9 @@ impl<'a> Received<'a> {
         if metadata.name.is_empty() {
             return None;
         }
+        let scaled = request.target.scaled.map(ObjectKind::Workload);
         Some(Submitted {
-            kind: request
-                .target
-                .scaled
-                .map(ObjectKind::Workload)
-                .or(request.target.kind)?,
+            kind: scaled.or(request.target.kind)?,
             namespace: metadata.namespace.clone(),
             name: metadata.name.clone(),
             uid: metadata.uid,

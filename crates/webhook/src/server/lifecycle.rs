@@ -267,17 +267,12 @@ impl Server {
             error = self.probes.ended() => return Err(error),
         }
 
-        let Options {
-            shutdown_delay,
-            drain_timeout,
-            ..
-        } = self.options;
         tracing::info!(
-            delay_s = shutdown_delay.as_secs_f64(),
+            delay_s = self.options.shutdown_delay.as_secs_f64(),
             "Shutting down: no longer ready, still answering while the endpoints change."
         );
         tokio::select! {
-            () = sleep(shutdown_delay) => {}
+            () = sleep(self.options.shutdown_delay) => {}
             () = reached(&mut phase, Phase::Aborted) => {}
         }
 
@@ -288,7 +283,7 @@ impl Server {
             biased;
             () = reached(&mut phase, Phase::Aborted) => Stopped::Aborted,
             _ = &mut self.webhook.task => Stopped::Drained,
-            () = sleep(drain_timeout) => Stopped::Cut(self.webhook.handle.connection_count()),
+            () = sleep(self.options.drain_timeout) => Stopped::Cut(self.webhook.handle.connection_count()),
         };
         self.webhook.handle.shutdown();
         self.probes.handle.graceful_shutdown(Some(ADMIN_DRAIN));
