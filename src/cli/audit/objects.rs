@@ -234,27 +234,27 @@ fn patch(finding: &Finding, proposal: &Proposal, kubectl: &str) -> Option<String
     Some(command::line(kubectl, &arguments))
 }
 
-/// The part of a document that somebody wrote, without the fields that the cluster added.
+/// The fields that the cluster or kubectl adds, each with the path of its parent.
+const ADDED: [(&str, &str); 7] = [
+    ("", "status"),
+    ("/metadata", "creationTimestamp"),
+    ("/metadata", "generation"),
+    ("/metadata", "managedFields"),
+    ("/metadata", "resourceVersion"),
+    ("/metadata", "uid"),
+    (
+        "/metadata/annotations",
+        "kubectl.kubernetes.io/last-applied-configuration",
+    ),
+];
+
+/// The part of a document that somebody wrote, without the fields that were added.
 pub(super) fn own_part(document: &Value) -> Value {
     let mut own = document.clone();
-    if let Some(fields) = own.as_object_mut() {
-        fields.remove("status");
-    }
-    if let Some(metadata) = own["metadata"].as_object_mut() {
-        for added in [
-            "creationTimestamp",
-            "generation",
-            "managedFields",
-            "resourceVersion",
-            "uid",
-        ] {
-            metadata.remove(added);
-        }
-        if let Some(annotations) = metadata
-            .get_mut("annotations")
-            .and_then(Value::as_object_mut)
-        {
-            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    for (parent, field) in ADDED {
+        let parent = own.pointer_mut(parent);
+        if let Some(fields) = parent.and_then(Value::as_object_mut) {
+            fields.remove(field);
         }
     }
     own
