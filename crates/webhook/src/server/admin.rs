@@ -16,7 +16,6 @@ use axum::routing::get;
 use axum_server::Handle;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
-use tokio::task::JoinHandle;
 
 use super::connection::{Plain, http_server};
 use super::connections::{Connections, in_flight};
@@ -42,13 +41,12 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Serves the port on a thread of its own until `handle` stops it; then the task ends with the
-    /// result.
-    pub(super) fn serve(
+    /// Serves the port on a thread of its own until `handle` stops it.
+    pub(super) async fn serve(
         self,
         listener: TcpListener,
         handle: Handle<SocketAddr>,
-    ) -> io::Result<JoinHandle<io::Result<()>>> {
+    ) -> io::Result<()> {
         let listener = listener.into_std()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -71,8 +69,7 @@ impl Admin {
                 // The receiver may be gone.
                 let _ = ended.send(served);
             })?;
-        let ended = async { end.await.map_err(io::Error::other)? };
-        Ok(tokio::spawn(ended))
+        end.await.map_err(io::Error::other)?
     }
 
     fn router(self) -> Router {

@@ -221,14 +221,10 @@ impl Server {
         };
         let handle = Handle::new();
         let served = probes.serve(admin_listener, handle.clone());
-        let task = served.map_err(|error| ServerError::Stopped {
-            port: "admin",
-            reason: error.to_string(),
-        })?;
         let probes = Port {
             name: "admin",
             handle,
-            task,
+            task: tokio::spawn(served),
         };
         Ok(Self {
             options: Options {
