@@ -90,7 +90,8 @@ pub(super) enum Written {
 pub(super) struct Objects {
     secrets: Api<Secret>,
     configurations: [(&'static str, Api<DynamicObject>); 2],
-    namespace: String,
+    /// The Secret's kind and name.
+    secret: String,
 }
 
 /// The part of a webhook configuration that matters here.
@@ -116,18 +117,14 @@ impl Objects {
                 let resource = ApiResource::from_gvk(&kind_of);
                 (kind, Api::all_with(client.clone(), &resource))
             }),
-            namespace: namespace.to_owned(),
+            secret: format!("Secret {namespace}/{SECRET}"),
         }
-    }
-
-    fn secret_name(&self) -> String {
-        format!("Secret {}/{SECRET}", self.namespace)
     }
 
     /// The Secret, if it exists.
     pub(super) async fn secret(&self) -> Result<Option<Secret>, ManagedError> {
         let answer = answered(self.secrets.get_opt(SECRET)).await;
-        answer.map_err(|error| failed(self.secret_name(), "read", error))
+        answer.map_err(|error| failed(self.secret.clone(), "read", error))
     }
 
     /// Writes `data` to the Secret unless it has changed since it was `seen`.
@@ -156,7 +153,7 @@ impl Objects {
         } else {
             answered(self.secrets.create(&params, &secret)).await
         };
-        written(answer, self.secret_name())
+        written(answer, self.secret.clone())
     }
 
     /// The webhook configurations that exist, and an error for the first that does not.
