@@ -45,7 +45,6 @@ impl Endpoint {
     pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
 
     /// The name in paths, metrics and logs.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mutate => "mutate",
@@ -80,7 +79,6 @@ impl Decision {
     ];
 
     /// The name in metrics and logs.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -167,7 +165,6 @@ impl<'a> Received<'a> {
     }
 
     /// Judges the object. If there is none to judge, nothing is found.
-    #[must_use]
     pub fn judge(
         &self,
         endpoint: Endpoint,
@@ -224,7 +221,6 @@ impl<'a> Received<'a> {
 
     /// The object that will be stored if it passes. `None` in a dry run, and for an object whose
     /// name the API server has yet to generate.
-    #[must_use]
     pub fn submitted(&self) -> Option<Submitted> {
         let request = &self.request;
         let judged = request.to_judge().filter(|_| !request.dry_run)?;
@@ -242,25 +238,21 @@ impl<'a> Received<'a> {
     }
 
     /// The object's name, for messages.
-    #[must_use]
     pub const fn reference(&self) -> &ObjectRef {
         &self.reference
     }
 
     /// The namespace of the object.
-    #[must_use]
     pub fn namespace(&self) -> &str {
         &self.request.namespace
     }
 
     /// The user who sent the request.
-    #[must_use]
     pub fn user(&self) -> &str {
         &self.request.user
     }
 
     /// The update of a workload, as it was received.
-    #[must_use]
     pub fn update(&self) -> Option<Update<'_>> {
         let request = &self.request;
         let is_update = request.operation == Operation::Update;
@@ -343,7 +335,6 @@ fn answer<'a>(
 }
 
 /// Whether the answer at this endpoint reports any finding of the verdict.
-#[must_use]
 pub fn is_reported(endpoint: Endpoint, verdict: &Verdict) -> bool {
     let mut findings = verdict.findings.iter();
     findings.any(|finding| reports(endpoint, finding))
