@@ -16,7 +16,6 @@ pub(super) struct Target {
 
 /// A name that cannot be used, or that nothing has.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub(super) enum TargetError {
     /// The kind does not use volumes.
     #[error(

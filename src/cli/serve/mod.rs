@@ -38,7 +38,6 @@ const CLIENTS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A reason why `serve` ended with an error.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub(crate) enum ServeError {
     /// The log cannot be written.
     #[error("The log cannot be set up: {0}.")]
