@@ -60,8 +60,8 @@ impl PemFiles {
                         expires = %pair.not_after(),
                         "The certificate changed; new connections use the new one."
                     );
-                    certificates.replace(Arc::new(pair));
-                    certificates.clear_failure();
+                    certificates.current.store(Some(Arc::new(pair)));
+                    certificates.failure.store(None);
                 }
                 Err(error) => {
                     tracing::error!(%error, "The certificate is not replaced.");

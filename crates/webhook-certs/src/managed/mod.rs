@@ -130,7 +130,7 @@ impl ManagedCertificate {
         loop {
             let wait = match manager.pass(&now, &attempted).await {
                 Ok(wait) => {
-                    certificates.clear_failure();
+                    certificates.failure.store(None);
                     wait
                 }
                 Err(error) => {
@@ -239,7 +239,8 @@ impl Manager<'_> {
             authority_expires = %issued.authority.not_after(),
             "New connections use the certificate in the Secret.",
         );
-        self.certificates.replace(Arc::clone(&issued.pair));
+        let current = &self.certificates.current;
+        current.store(Some(Arc::clone(&issued.pair)));
     }
 
     async fn write(
