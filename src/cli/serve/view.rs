@@ -151,14 +151,11 @@ impl FactSource {
             Self::Files { revisions, .. } => return Ok(revisions.find(owner, template)),
             Self::Live(live) => live,
         };
-        let client = live
-            .informer
-            .client()
-            .ok_or(RevisionsError::Late("revisions"))?;
+        let client = live.informer.client();
+        let client = client.ok_or(RevisionsError::Late("revisions"))?;
         let revisions = &live.revisions;
-        revisions
-            .find(&client, owner, template, asker, deadline)
-            .await
+        let found = revisions.find(&client, owner, template, asker, deadline);
+        found.await
     }
 
     /// The informer, unless the facts come from files.

@@ -192,12 +192,9 @@ impl Server {
         let (sender, phase) = watch::channel(Phase::Serving);
 
         let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.clone()));
+        let memory = Some(reviews.memory.clone());
         let acceptor = Https(Arc::new(Shared {
-            connections: Connections::new(
-                limits,
-                Some(reviews.memory.clone()),
-                Some(metrics.clone()),
-            ),
+            connections: Connections::new(limits, memory, Some(metrics.clone())),
             tls: TlsAcceptor::from(Arc::new(tls)),
             own_handshake,
             metrics: metrics.clone(),
