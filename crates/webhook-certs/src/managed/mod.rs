@@ -115,7 +115,7 @@ impl ManagedCertificate {
         now: impl Fn() -> Timestamp,
         attempted: impl Fn(bool),
     ) -> Infallible {
-        let objects = Objects::new(&client, &self.namespace);
+        let objects = Objects::new(client, &self.namespace);
         let mut changes = objects.changes();
         let mut names = vec![format!("{NAME}.{}.svc", self.namespace)];
         names.extend_from_slice(&self.further_names);

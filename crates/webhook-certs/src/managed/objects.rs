@@ -89,7 +89,7 @@ pub(super) enum Written {
 /// Access to the three objects.
 pub(super) struct Objects {
     secrets: Api<Secret>,
-    configurations: [(&'static str, Api<DynamicObject>); 2],
+    client: Client,
     /// The Secret's kind and name.
     secret: String,
 }
@@ -109,16 +109,17 @@ struct Webhook {
 }
 
 impl Objects {
-    pub(super) fn new(client: &Client, namespace: &str) -> Self {
+    pub(super) fn new(client: Client, namespace: &str) -> Self {
         Self {
             secrets: Api::namespaced(client.clone(), namespace),
-            configurations: CONFIGURATIONS.map(|kind| {
-                let kind_of = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
-                let resource = ApiResource::from_gvk(&kind_of);
-                (kind, Api::all_with(client.clone(), &resource))
-            }),
+            client,
             secret: format!("Secret {namespace}/{SECRET}"),
         }
+    }
+
+    fn configuration(&self, kind: &str) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind))
     }
 
     /// The Secret, if it exists.
@@ -162,7 +163,8 @@ impl Objects {
     ) -> Result<(Vec<Configuration>, Option<ManagedError>), ManagedError> {
         let mut found = Vec::new();
         let mut absent = None;
-        for (kind, api) in &self.configurations {
+        for kind in CONFIGURATIONS {
+            let api = self.configuration(kind);
             let object = format!("{kind} {NAME}");
             match answered(api.get_opt(NAME)).await {
                 Ok(Some(seen)) => found.push(read(kind, seen).map_err(|error| {
@@ -178,9 +180,7 @@ impl Objects {
     /// Writes the caBundles, unless the configuration has changed since it was seen.
     pub(super) async fn patch(&self, patch: &plan::Patch<'_>) -> Result<Written, ManagedError> {
         let kind = patch.configuration.kind;
-        let Some((_, api)) = self.configurations.iter().find(|it| it.0 == kind) else {
-            return Ok(Written::Conflict);
-        };
+        let api = self.configuration(kind);
         let webhooks: Vec<_> = patch
             .bundles
             .iter()
@@ -202,8 +202,7 @@ impl Objects {
     /// A stream with an item each time one of the objects may have changed.
     pub(super) fn changes(&self) -> SelectAll<BoxStream<'static, ()>> {
         let secret = changes(self.secrets.clone(), SECRET);
-        let configurations = self.configurations.iter();
-        let configurations = configurations.map(|(_, api)| changes(api.clone(), NAME));
+        let configurations = CONFIGURATIONS.map(|kind| changes(self.configuration(kind), NAME));
         select_all([secret].into_iter().chain(configurations))
     }
 }
