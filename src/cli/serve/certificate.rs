@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::fs;
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,11 +23,12 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// The name of the condition on the certificate.
 const NAME: &str = "certificate";
 
-/// The first certificate, and a future that follows its source forever. A managed one comes later.
+/// The first certificate, and a future that follows its source forever, if that may change. A
+/// managed certificate comes later.
 pub(super) async fn open(
     options: &CertificateOptions,
     metrics: &Metrics,
-) -> Result<(Arc<Certificates>, BoxFuture<'static, Infallible>), ServeError> {
+) -> Result<(Arc<Certificates>, Option<BoxFuture<'static, Infallible>>), ServeError> {
     let counted = metrics.clone();
     let attempted = move |succeeded| counted.certificate_reloaded(succeeded);
     if options.manage_certs {
@@ -42,7 +42,7 @@ pub(super) async fn open(
         let certificates = Arc::<Certificates>::default();
         let managed = Arc::clone(&certificates);
         let follow = certificate.follow(client, managed, Timestamp::now, attempted);
-        return Ok((certificates, follow.boxed()));
+        return Ok((certificates, Some(follow.boxed())));
     }
     let (files, pair) = match (&options.tls_cert, &options.tls_key) {
         (Some(certificate), Some(key)) => {
@@ -53,12 +53,10 @@ pub(super) async fn open(
     };
     metrics.certificate_read.set(Timestamp::now());
     let certificates = Arc::new(Certificates::new(pair));
-    let follow = match files {
-        Some(files) => files
-            .follow(INTERVAL, Arc::clone(&certificates), attempted)
-            .boxed(),
-        None => pending().boxed(),
-    };
+    let follow = files.map(|files| {
+        let followed = Arc::clone(&certificates);
+        files.follow(INTERVAL, followed, attempted).boxed()
+    });
     Ok((certificates, follow))
 }
 

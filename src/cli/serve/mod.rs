@@ -9,14 +9,14 @@ mod rollback;
 mod view;
 mod volume_facts;
 
-use std::convert::Infallible;
-use std::future::pending;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::select_all;
 use kube::Client;
 use tracing_subscriber::util::TryInitError;
 
@@ -94,14 +94,6 @@ impl ServeError {
     }
 }
 
-/// Waits for the future, or forever if there is none.
-async fn or_pending(future: Option<impl Future<Output = Infallible>>) -> Infallible {
-    match future {
-        Some(future) => future.await,
-        None => pending().await,
-    }
-}
-
 /// A client with which `option` uses the cluster, and the client's own namespace.
 async fn cluster(option: &'static str) -> Result<(Client, String), ServeError> {
     let failed = |source| ServeError::Snapshot { option, source };
@@ -173,13 +165,14 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         .shutdown()
         .on_signals()
         .map_err(ServeError::Signals)?;
+    // None of these ends.
+    let mut followers = vec![signals.boxed_local(), policy.follow(&metrics).boxed_local()];
+    followers.extend(follow_certificate.map(FutureExt::boxed_local));
+    followers.extend(follow_clients.map(FutureExt::boxed_local));
+    followers.extend(record_events.map(FutureExt::boxed_local));
+    followers.extend(facts.as_ref().map(|it| it.follow().boxed_local()));
     tokio::select! {
         stopped = server.run() => Ok(stopped?),
-        never = signals => match never {},
-        never = follow_certificate => match never {},
-        never = or_pending(follow_clients) => match never {},
-        never = policy.follow(&metrics) => match never {},
-        never = or_pending(record_events) => match never {},
-        never = or_pending(facts.as_ref().map(|it| it.follow())) => match never {},
+        (never, ..) = select_all(followers) => match never {},
     }
 }
