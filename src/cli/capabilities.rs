@@ -145,26 +145,21 @@ fn summary(cluster: &Snapshot, catalog: &Catalog, class: &StorageClass) -> Class
 }
 
 fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
-    let title = match &class.title {
-        Some(title) => format!("{}, {title}", class.provisioner),
-        None => format!("{}, in no catalog", class.provisioner),
-    };
+    let title = class.title.as_deref().unwrap_or("in no catalog");
+    let title = format!("{}, {title}", class.provisioner);
     let title = if class.class.is_empty() {
         title
     } else {
         format!("{} ({title})", class.class)
     };
-    let mut text = safe::line(&title).into_owned();
-    text.push('\n');
+    let mut text = format!("{}\n", safe::line(&title));
     let mut line =
         |name: &str, value: &str| text += &format!("  {name:<10}  {}\n", safe::line(value));
     for (name, modes) in [("Filesystem", &class.filesystem), ("Block", &class.block)] {
         line(name, &granted(modes));
         for conditional in &modes.conditional {
-            line(
-                "",
-                &format!("{}: {}", listed(conditional.modes), conditional.condition),
-            );
+            let names = listed(conditional.modes);
+            line("", &format!("{names}: {}", conditional.condition));
         }
         if let Some(confidence) = modes.confidence {
             line("", confidence);

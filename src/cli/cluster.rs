@@ -1,6 +1,7 @@
 //! Facts about a live cluster, read once.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -165,15 +166,15 @@ impl Connection {
     ) -> Result<Snapshot, CommandError> {
         self.runtime.block_on(async {
             let live = Informer::with_config(self.config.clone(), kinds);
-            let synced = async {
-                let synced = live.synced(Instant::now() + LISTS).await;
-                clear_line();
-                synced
+            let synced = tokio::select! {
+                synced = live.synced(Instant::now() + LISTS) => synced,
+                never = show_progress(&live) => match never {},
             };
-            tokio::select! {
-                synced = synced => synced?,
-                () = show_progress(&live) => {}
+            if io::stderr().is_terminal() {
+                // This clears the line of `show_progress`.
+                let _ = write!(io::stderr(), "\r\x1b[K");
             }
+            synced?;
             for status in live.statuses() {
                 if status.malformed > 0 {
                     eprintln!(
@@ -231,7 +232,7 @@ impl Connection {
 }
 
 /// Shows on a terminal how many objects have been read, and never ends.
-async fn show_progress(live: &Informer) {
+async fn show_progress(live: &Informer) -> Infallible {
     loop {
         sleep(SIGN_OF_LIFE).await;
         if io::stderr().is_terminal() {
@@ -239,11 +240,5 @@ async fn show_progress(live: &Informer) {
             // Nothing depends on whether this line is written.
             let _ = write!(io::stderr(), "\rread {objects} objects of the cluster");
         }
-    }
-}
-
-fn clear_line() {
-    if io::stderr().is_terminal() {
-        let _ = write!(io::stderr(), "\r\x1b[K");
     }
 }

@@ -59,7 +59,7 @@ pub(super) enum CommandError {
     },
     /// The catalog cannot be read, because the build is faulty.
     #[error("The catalog of drivers cannot be read: {0}.")]
-    Catalog(String),
+    Catalog(#[from] CatalogError),
     /// Nothing in the catalog has this name.
     #[error(
         "Nothing is known of \"{0}\". `multi-attach-guard capabilities --all` lists all that is."
@@ -90,10 +90,4 @@ pub(super) enum CommandError {
     /// Standard output cannot be written.
     #[error("The report could not be written: {0}.")]
     Write(#[from] io::Error),
-}
-
-impl From<CatalogError> for CommandError {
-    fn from(error: CatalogError) -> Self {
-        Self::Catalog(error.to_string())
-    }
 }

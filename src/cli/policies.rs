@@ -53,12 +53,12 @@ pub(crate) struct PoliciesOptions {
 }
 
 pub(super) fn run(options: PoliciesOptions) -> ExitCode {
-    let text = match options {
-        PoliciesOptions {
-            manifest_dir: true, ..
-        } => format!("{STATIC_HEADER}{}", static_manifest()),
-        PoliciesOptions { repair: true, .. } => [DEFINITION, POLICIES, REPAIR].join("---\n"),
-        _ => [DEFINITION, POLICIES].join("---\n"),
+    let text = if options.manifest_dir {
+        format!("{STATIC_HEADER}{}", static_manifest())
+    } else if options.repair {
+        [DEFINITION, POLICIES, REPAIR].join("---\n")
+    } else {
+        [DEFINITION, POLICIES].join("---\n")
     };
     print("policies", text.as_bytes())
 }

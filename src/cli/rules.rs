@@ -55,7 +55,6 @@ fn list() -> String {
 }
 
 /// The page `docs/rules.md`: all rules, each as its own file documents it.
-#[must_use]
 fn markdown() -> String {
     let mut page =
         "# Rules\n\nAll findings of multi-attach-guard. `multi-attach-guard rules --markdown` prints \
@@ -66,9 +65,7 @@ fn markdown() -> String {
     for rule in &RULES {
         page += &format!("\n## {}\n\n{}", rule.code, nested(rule, "##"));
     }
-    page += &format!("\n{}", remedies(|_| true).trim_end());
-    page.push('\n');
-    page
+    page + &format!("\n{}\n", remedies(|_| true).trim_end())
 }
 
 /// The changes that the remedies of a rule make, and their costs.

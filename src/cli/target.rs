@@ -11,12 +11,11 @@ pub(super) struct Target {
     namespace: Option<String>,
     /// A claim, a pod or a workload.
     kind: Option<ObjectKind>,
-    name: String,
+    pub(super) name: String,
 }
 
 /// A name that cannot be used, or that nothing has.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub(super) enum TargetError {
     /// The kind does not use volumes.
     #[error(
@@ -69,11 +68,6 @@ impl Target {
             kind,
             name: name.to_owned(),
         })
-    }
-
-    /// The name.
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     /// The namespace that the name or the option `-n` gives.

@@ -68,11 +68,8 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     let metrics = server.metrics.clone();
     let followed = Arc::clone(&certificates);
     let follower = tokio::spawn(async move {
-        files
-            .follow(SOON, &followed, |attempt| {
-                metrics.certificate_reloaded(attempt.is_ok());
-            })
-            .await;
+        let attempted = |is_valid| metrics.certificate_reloaded(is_valid);
+        files.follow(SOON, followed, attempted).await;
     });
 
     assert!(serves(&server, &first).await);

@@ -117,7 +117,7 @@ impl Replica {
         let (into, age) = (Arc::clone(&certificates), Arc::clone(age));
         plane.runtime().spawn(async move {
             let now = || Timestamp::now() - DAY * (AUTHORITY_DUE - age.load(Ordering::Relaxed));
-            managed.follow(client, &into, now, |_| ()).await;
+            managed.follow(client, into, now, |_| ()).await;
         });
         Self { certificates, url }
     }

@@ -42,29 +42,29 @@ impl PemFiles {
     }
 
     /// Checks the files once per `every`, forever, and replaces the pair in `certificates` after
-    /// each valid change. `attempted` is called after each change, valid or not.
+    /// each valid change. `attempted` is called after each change, and learns whether it was valid.
     pub async fn follow(
         mut self,
         every: Duration,
-        certificates: &Certificates,
-        attempted: impl Fn(Result<&ServingPair, &CertError>),
+        certificates: Arc<Certificates>,
+        attempted: impl Fn(bool),
     ) -> Infallible {
         loop {
             let changed = self.files.changed(every).await;
-            match self.judge(changed, certificates.current().as_deref()) {
+            let judged = self.judge(changed, certificates.current().as_deref());
+            attempted(judged.is_ok());
+            match judged {
                 Ok(pair) => {
                     tracing::info!(
                         file = %self.certificate.display(),
                         expires = %pair.not_after(),
                         "The certificate changed; new connections use the new one."
                     );
-                    attempted(Ok(&pair));
-                    certificates.replace(Arc::new(pair));
-                    certificates.clear_failure();
+                    certificates.current.store(Some(Arc::new(pair)));
+                    certificates.failure.store(None);
                 }
                 Err(error) => {
                     tracing::error!(%error, "The certificate is not replaced.");
-                    attempted(Err(&error));
                     certificates.set_failure(&error);
                 }
             }

@@ -55,7 +55,7 @@ use rustls::sign::CertifiedKey;
 
 pub use clients::ClientAuthorities;
 pub use files::PemFiles;
-pub use managed::{Lifetimes, ManagedCertificate, ManagedError, Pace, Served};
+pub use managed::{Lifetimes, ManagedCertificate, ManagedError, Pace};
 pub use pair::{CertError, ServingPair};
 pub use self_signed::SelfSigned;
 
@@ -85,16 +85,8 @@ impl Certificates {
         self.failure.load_full()
     }
 
-    fn replace(&self, pair: Arc<ServingPair>) {
-        self.current.store(Some(pair));
-    }
-
     fn set_failure(&self, error: &impl fmt::Display) {
         self.failure.store(Some(Arc::new(error.to_string())));
-    }
-
-    fn clear_failure(&self) {
-        self.failure.store(None);
     }
 }
 

@@ -57,6 +57,7 @@ impl CertError {
 #[derive(Debug)]
 pub struct ServingPair {
     pub(super) certified_key: Arc<CertifiedKey>,
+    pub(super) authority_not_after: Option<Timestamp>,
     not_before: Timestamp,
     not_after: Timestamp,
 }
@@ -111,6 +112,7 @@ impl ServingPair {
         })?;
         Ok(Self {
             certified_key: Arc::new(certified_key),
+            authority_not_after: None,
             not_before,
             not_after,
         })
@@ -124,6 +126,12 @@ impl ServingPair {
     /// The time at which the certificate expires.
     pub fn not_after(&self) -> Timestamp {
         self.not_after
+    }
+
+    /// The time at which the managed CA expires that issued the certificate; `None` for a
+    /// certificate from elsewhere.
+    pub fn authority_not_after(&self) -> Option<Timestamp> {
+        self.authority_not_after
     }
 
     /// Whether the certificate has expired at `now`.

@@ -1,5 +1,6 @@
 //! A certificate generated at start, for trying things out.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
@@ -38,21 +39,18 @@ impl SelfSigned {
         all.extend_from_slice(names);
         all.sort();
         all.dedup();
-        let failed = |reason: String| CertError::Generate {
+        let failed = |error: &dyn Display| CertError::Generate {
             names: all.join(", "),
-            reason,
+            reason: error.to_string(),
         };
-        let (authority, leaf) = Authority::make(now, LIFETIME)
-            .and_then(|authority| {
-                let leaf = authority.issue(&all, now, LIFETIME)?;
-                Ok((authority, leaf))
-            })
-            .map_err(|error| failed(error.to_string()))?;
+        let authority = Authority::make(now, LIFETIME).map_err(|error| failed(&error))?;
+        let leaf = authority.issue(&all, now, LIFETIME);
+        let leaf = leaf.map_err(|error| failed(&error))?;
         // No files are involved, so an error can only be about the names.
         let nowhere = Path::new("");
         let (certificate, key) = (leaf.cert.pem(), leaf.signing_key.serialize_pem());
         let pair = ServingPair::from_pem(certificate.as_bytes(), nowhere, key.as_bytes(), nowhere)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| failed(&error))?;
         let ca_pem = authority.certificate_pem();
         Ok(Self { pair, ca_pem })
     }

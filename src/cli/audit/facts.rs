@@ -1,19 +1,8 @@
 //! The facts that could not be read, and the effect on the audit.
 
+use engine::model::object::ObjectKind;
 use engine::model::observed::Observed;
-
-/// The resources that an audit judges.
-const JUDGED: [&str; 9] = [
-    "persistentvolumeclaims",
-    "deployments",
-    "statefulsets",
-    "daemonsets",
-    "replicasets",
-    "replicationcontrollers",
-    "jobs",
-    "cronjobs",
-    "horizontalpodautoscalers",
-];
+use engine::model::workload::WorkloadKind;
 
 /// Sentences for each resource that could not be read: the open question, and the effect.
 pub(super) fn open(observed: &Observed) -> Vec<String> {
@@ -86,7 +75,12 @@ fn question_and_cost(resource: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// Whether a resource that is judged could not be read, so that the absence of findings proves
-/// little.
+/// little. Pods do not count: nearly all of them are judged with the workload that manages them.
 pub(super) fn is_blind(observed: &Observed) -> bool {
-    JUDGED.iter().any(|resource| !observed.has_read(resource))
+    let workloads = WorkloadKind::ALL.into_iter();
+    workloads
+        .filter(|kind| *kind != WorkloadKind::Pod)
+        .map(ObjectKind::Workload)
+        .chain([ObjectKind::Claim, ObjectKind::Autoscaler])
+        .any(|kind| !observed.has_read(kind.plural()))
 }

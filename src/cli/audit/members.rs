@@ -3,13 +3,12 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use engine::model::object::{Object, ObjectKind, ObjectRef};
+use engine::model::object::{Object, ObjectRef};
 use engine::snapshot::StoredObject;
 use engine::verdict::{Document, Finding};
 
 /// An object that is judged.
 pub(super) struct Member {
-    pub(super) kind: ObjectKind,
     pub(super) object: Object,
     pub(super) reference: ObjectRef,
     /// Whether it has no pods now, and is judged as if it had one.
@@ -25,8 +24,7 @@ impl Member {
             _ => return None,
         };
         let metadata = object.metadata();
-        let kind = stored.kind();
-        let reference = kind.reference(&metadata.namespace, &metadata.name);
+        let reference = object.kind().reference(&metadata.namespace, &metadata.name);
         let is_at_zero = match &mut object {
             // It will have pods again; otherwise nobody would keep it.
             Object::Workload(it) if it.kind.scales() && it.replicas == 0 => {
@@ -36,7 +34,6 @@ impl Member {
             _ => false,
         };
         Some(Self {
-            kind,
             object,
             reference,
             is_at_zero,

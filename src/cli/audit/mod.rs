@@ -109,7 +109,7 @@ impl Look<'_> {
             target.is_none_or(|target| target.is_object(reference))
         });
         if let Some(target) = target.filter(|_| audited.is_empty()) {
-            return Err(TargetError::Nothing(target.name().to_owned()).into());
+            return Err(TargetError::Nothing(target.name.clone()).into());
         }
         let mut entries = audited.judge();
         audited.complete(&mut entries, self.connection)?;
@@ -145,14 +145,10 @@ impl Look<'_> {
         let waiting: Vec<_> = found.iter().filter_map(waits).collect();
         let documents = self.connection.documents(&waiting)?;
         let helm = self.options.cluster.helm();
-        let stuck = found.into_iter().map(|case| {
-            let document = waits(&case).and_then(|it| Some((documents.get(&it)?, it)));
-            let owner = document.and_then(|(document, it)| owner::writer(document, &it, &helm));
-            Stuck {
-                case,
-                owner,
-                is_new: None,
-            }
+        let stuck = found.into_iter().map(|case| Stuck {
+            owner: waits(&case).and_then(|it| owner::writer(documents.get(&it)?, &it, &helm)),
+            case,
+            is_new: None,
         });
         Ok(stuck.collect())
     }
@@ -166,14 +162,13 @@ impl Look<'_> {
         }
         let wanted: Vec<_> = all.iter().map(|it| it.object.clone()).collect();
         let documents = self.connection.documents(&wanted)?;
-        let complete = all.into_iter().map(|mut it| {
+        for it in &mut all {
             let written = documents.get(&it.object).and_then(overrides::written);
             if let Some((by, since)) = written {
                 (it.by, it.since) = (Some(by), since);
             }
-            it
-        });
-        Ok(complete.collect())
+        }
+        Ok(all)
     }
 }
 

@@ -11,7 +11,7 @@ use super::owner;
 use check::hunk;
 use doctor::diagnosis::command;
 use engine::model::ListRoom;
-use engine::model::object::{ObjectKind, ObjectRef};
+use engine::model::object::ObjectRef;
 use engine::policy::Action;
 use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, View};
 use engine::verdict::{EffectivePolicy, Finding, Mode, Proposal, Review, Verdict, evaluate};
@@ -49,13 +49,8 @@ impl<'c> Audited<'c> {
         is_meant: impl Fn(&ObjectRef) -> bool,
     ) -> Self {
         let mut members: Vec<Member> = cluster.objects().filter_map(Member::from_stored).collect();
-        members.sort_by_cached_key(|member| {
-            let reference = &member.reference;
-            (
-                reference.namespace.clone(),
-                reference.kind.clone(),
-                reference.name.clone(),
-            )
+        members.sort_by_cached_key(|Member { reference: it, .. }| {
+            (it.namespace.clone(), it.to_string())
         });
         let references = members.iter().map(|it| &it.reference).enumerate();
         let meant = references.filter(|(_, it)| is_meant(it));
@@ -149,7 +144,8 @@ impl<'c> Audited<'c> {
     /// document into the second.
     fn may_become(&self, number: usize, [old, new]: [&Value; 2]) -> bool {
         let member = &self.members[number];
-        let read = |it: &Value| member.kind.read(&it.to_string(), &ListRoom::endless());
+        let kind = member.object.kind();
+        let read = |it: &Value| kind.read(&it.to_string(), &ListRoom::endless());
         let [Ok(before), Ok(after)] = [old, new].map(read) else {
             return false;
         };
@@ -188,8 +184,7 @@ impl<'c> Audited<'c> {
                 let repair =
                     document.and_then(|it| self.repair(entry.number, &located.finding, it));
                 located.owner = document.and_then(|it| owner::writer(it, &member.reference, &helm));
-                located.command =
-                    repair.and_then(|it| patch(&located.finding, it, member.kind, &kubectl));
+                located.command = repair.and_then(|it| patch(&located.finding, it, &kubectl));
                 if format == Format::Html {
                     let namespace = member.reference.namespace.as_deref().unwrap_or_default();
                     let volumes = &located.finding.volumes;
@@ -222,14 +217,10 @@ impl<'c> Audited<'c> {
 }
 
 /// The command that applies the patch of the remedy.
-fn patch(
-    finding: &Finding,
-    proposal: &Proposal,
-    kind: ObjectKind,
-    kubectl: &str,
-) -> Option<String> {
+fn patch(finding: &Finding, proposal: &Proposal, kubectl: &str) -> Option<String> {
     let patch = serde_json::to_string(&proposal.patch).ok()?;
-    let object = format!("{}/{}", kind.name().to_lowercase(), finding.object.name);
+    let ObjectRef { kind, name, .. } = &finding.object;
+    let object = format!("{}/{name}", kind.to_lowercase());
     let namespace = finding.object.namespace.as_deref()?;
     let arguments = [
         "-n",
@@ -243,27 +234,27 @@ fn patch(
     Some(command::line(kubectl, &arguments))
 }
 
-/// The part of a document that somebody wrote, without the fields that the cluster added.
+/// The fields that the cluster or kubectl adds, each with the path of its parent.
+const ADDED: [(&str, &str); 7] = [
+    ("", "status"),
+    ("/metadata", "creationTimestamp"),
+    ("/metadata", "generation"),
+    ("/metadata", "managedFields"),
+    ("/metadata", "resourceVersion"),
+    ("/metadata", "uid"),
+    (
+        "/metadata/annotations",
+        "kubectl.kubernetes.io/last-applied-configuration",
+    ),
+];
+
+/// The part of a document that somebody wrote, without the fields that were added.
 pub(super) fn own_part(document: &Value) -> Value {
     let mut own = document.clone();
-    if let Some(fields) = own.as_object_mut() {
-        fields.remove("status");
-    }
-    if let Some(metadata) = own["metadata"].as_object_mut() {
-        for added in [
-            "creationTimestamp",
-            "generation",
-            "managedFields",
-            "resourceVersion",
-            "uid",
-        ] {
-            metadata.remove(added);
-        }
-        if let Some(annotations) = metadata
-            .get_mut("annotations")
-            .and_then(Value::as_object_mut)
-        {
-            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    for (parent, field) in ADDED {
+        let parent = own.pointer_mut(parent);
+        if let Some(fields) = parent.and_then(Value::as_object_mut) {
+            fields.remove(field);
         }
     }
     own

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::fs;
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +11,9 @@ use jiff::Timestamp;
 
 use super::options::CertificateOptions;
 use super::{ServeError, cluster};
-use webhook::server::{Metrics, Readiness};
+use webhook::server::{HealthSource, Metrics, Readiness};
 use webhook_certs::{
-    CertError, Certificates, Lifetimes, ManagedCertificate, ManagedError, Pace, PemFiles,
-    SelfSigned, Served, ServingPair,
+    Certificates, Lifetimes, ManagedCertificate, Pace, PemFiles, SelfSigned, ServingPair,
 };
 
 /// The time between two comparisons of the certificate files with the certificate in use. A kubelet
@@ -25,12 +23,14 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// The name of the condition on the certificate.
 const NAME: &str = "certificate";
 
-/// The first certificate, and a future that follows its source forever. A managed one comes later.
+/// The first certificate, and a future that follows its source forever, if that may change. A
+/// managed certificate comes later.
 pub(super) async fn open(
     options: &CertificateOptions,
     metrics: &Metrics,
-) -> Result<(Arc<Certificates>, BoxFuture<'static, Infallible>), ServeError> {
-    let metrics = metrics.clone();
+) -> Result<(Arc<Certificates>, Option<BoxFuture<'static, Infallible>>), ServeError> {
+    let counted = metrics.clone();
+    let attempted = move |succeeded| counted.certificate_reloaded(succeeded);
     if options.manage_certs {
         let (client, namespace) = cluster("--manage-certs").await?;
         let certificate = ManagedCertificate {
@@ -41,18 +41,8 @@ pub(super) async fn open(
         };
         let certificates = Arc::<Certificates>::default();
         let managed = Arc::clone(&certificates);
-        let follow = async move {
-            let attempted = |attempt: Result<&Served, &ManagedError>| {
-                metrics.certificate_reloaded(attempt.is_ok());
-                if let Ok(served) = attempt {
-                    metrics.certificate_expiry.set(served.pair.not_after());
-                    metrics.authority_expiry.set(served.authority_not_after);
-                }
-            };
-            let follow = certificate.follow(client, &managed, Timestamp::now, attempted);
-            follow.await
-        };
-        return Ok((certificates, follow.boxed()));
+        let follow = certificate.follow(client, managed, Timestamp::now, attempted);
+        return Ok((certificates, Some(follow.boxed())));
     }
     let (files, pair) = match (&options.tls_cert, &options.tls_key) {
         (Some(certificate), Some(key)) => {
@@ -62,22 +52,12 @@ pub(super) async fn open(
         _ => (None, self_signed(options)?),
     };
     metrics.certificate_read.set(Timestamp::now());
-    metrics.certificate_expiry.set(pair.not_after());
     let certificates = Arc::new(Certificates::new(pair));
-    let followed = Arc::clone(&certificates);
-    let follow = async move {
-        let Some(files) = files else {
-            return pending::<Infallible>().await;
-        };
-        let attempted = |attempt: Result<&ServingPair, &CertError>| {
-            metrics.certificate_reloaded(attempt.is_ok());
-            if let Ok(pair) = attempt {
-                metrics.certificate_expiry.set(pair.not_after());
-            }
-        };
-        files.follow(INTERVAL, &followed, attempted).await
-    };
-    Ok((certificates, follow.boxed()))
+    let follow = files.map(|files| {
+        let followed = Arc::clone(&certificates);
+        files.follow(INTERVAL, followed, attempted).boxed()
+    });
+    Ok((certificates, follow))
 }
 
 fn self_signed(options: &CertificateOptions) -> Result<ServingPair, ServeError> {
@@ -92,9 +72,24 @@ fn self_signed(options: &CertificateOptions) -> Result<ServingPair, ServeError> 
     Ok(made.pair)
 }
 
+/// The certificate's part of readiness. A call of it also updates the gauges.
+pub(super) fn health(certificates: &Arc<Certificates>, metrics: &Metrics) -> Arc<HealthSource> {
+    let certificates = Arc::clone(certificates);
+    let metrics = metrics.clone();
+    Arc::new(move || {
+        if let Some(pair) = certificates.current() {
+            metrics.certificate_expiry.set(pair.not_after());
+            if let Some(at) = pair.authority_not_after() {
+                metrics.authority_expiry.set(at);
+            }
+        }
+        condition(&certificates, Timestamp::now())
+    })
+}
+
 /// The readiness condition on the certificate: the API server refuses a certificate before and
 /// after its validity.
-pub(super) fn condition(certificates: &Certificates, now: Timestamp) -> Readiness {
+fn condition(certificates: &Certificates, now: Timestamp) -> Readiness {
     let failure = certificates.failure();
     let Some(pair) = certificates.current() else {
         let why = failure.map_or_else(|| "It is being made.".to_owned(), |it| it.to_string());

@@ -102,7 +102,13 @@ pub(super) async fn open(
         return Ok(None);
     }
     let (client, _) = cluster("--events").await?;
-    let recorder = EventRecorder::new(client, metrics.clone());
+    let recorder = EventRecorder {
+        recorder: Recorder::new(client.clone(), Reporter::from(CONTROLLER)),
+        client,
+        metrics: metrics.clone(),
+        turns: Semaphore::new(AT_ONCE),
+        recent: Mutex::default(),
+    };
     let (sender, mut queue) = channel(QUEUE);
     let events = Events {
         sender,
@@ -181,16 +187,6 @@ struct EventRecorder {
 }
 
 impl EventRecorder {
-    fn new(client: Client, metrics: Metrics) -> Self {
-        Self {
-            recorder: Recorder::new(client.clone(), Reporter::from(CONTROLLER)),
-            client,
-            metrics,
-            turns: Semaphore::new(AT_ONCE),
-            recent: Mutex::default(),
-        }
-    }
-
     /// Records the occurrence once its object exists, and counts the result.
     async fn take(&self, occurrence: Occurrence) {
         let result = self.record(&occurrence).await.unwrap_or_else(|trouble| {

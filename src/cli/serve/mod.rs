@@ -9,15 +9,14 @@ mod rollback;
 mod view;
 mod volume_facts;
 
-use std::convert::Infallible;
-use std::future::pending;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use futures_util::FutureExt;
+use futures_util::future::select_all;
 use kube::Client;
 use tracing_subscriber::util::TryInitError;
 
@@ -39,7 +38,6 @@ const CLIENTS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A reason why `serve` ended with an error.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub(crate) enum ServeError {
     /// The log cannot be written.
     #[error("The log cannot be set up: {0}.")]
@@ -96,14 +94,6 @@ impl ServeError {
     }
 }
 
-/// Waits for the future, or forever if there is none.
-async fn or_pending(future: Option<impl Future<Output = Infallible>>) -> Infallible {
-    match future {
-        Some(future) => future.await,
-        None => pending().await,
-    }
-}
-
 /// A client with which `option` uses the cluster, and the client's own namespace.
 async fn cluster(option: &'static str) -> Result<(Client, String), ServeError> {
     let failed = |source| ServeError::Snapshot { option, source };
@@ -139,13 +129,13 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let (events, record_events) = events::open(options, &metrics).await?.unzip();
     let facts = if options.admission_policies {
         let (client, _) = cluster("--admission-policies").await?;
-        let writer = Writer::new(&view, policy.effective(), client, &metrics);
+        let writer = Writer::new(&view, &policy.effective, client, &metrics);
         Some(Arc::new(writer))
     } else {
         None
     };
     let reviewer = AdmissionReviewer {
-        effective: policy.effective(),
+        effective: Arc::clone(&policy.effective),
         view,
         clients_are_known: options.client_ca.is_some(),
         events,
@@ -153,9 +143,8 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
 
     let opened = certificate::open(&options.certificate, &metrics).await?;
     let (certificates, follow_certificate) = opened;
-    let served = Arc::clone(&certificates);
-    let certificate_health = move || certificate::condition(&served, Timestamp::now());
-    let mut sources: Vec<Arc<HealthSource>> = vec![view_health, Arc::new(certificate_health)];
+    let certificate_health = certificate::health(&certificates, &metrics);
+    let mut sources: Vec<Arc<HealthSource>> = vec![view_health, certificate_health];
     sources.extend(policy.health());
     sources.extend(
         facts
@@ -176,13 +165,14 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         .shutdown()
         .on_signals()
         .map_err(ServeError::Signals)?;
+    // None of these ends.
+    let mut followers = vec![signals.boxed_local(), policy.follow(&metrics).boxed_local()];
+    followers.extend(follow_certificate.map(FutureExt::boxed_local));
+    followers.extend(follow_clients.map(FutureExt::boxed_local));
+    followers.extend(record_events.map(FutureExt::boxed_local));
+    followers.extend(facts.as_ref().map(|it| it.follow().boxed_local()));
     tokio::select! {
         stopped = server.run() => Ok(stopped?),
-        never = signals => match never {},
-        never = follow_certificate => match never {},
-        never = or_pending(follow_clients) => match never {},
-        never = policy.follow(&metrics) => match never {},
-        never = or_pending(record_events) => match never {},
-        never = or_pending(facts.as_ref().map(|it| it.follow())) => match never {},
+        (never, ..) = select_all(followers) => match never {},
     }
 }

@@ -21,7 +21,7 @@ const NAME: &str = "policy";
 
 /// The policy in use, and its file.
 pub(super) struct CurrentPolicy {
-    effective: Arc<ArcSwap<EffectivePolicy>>,
+    pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
     file: Option<PolicyFile>,
     /// The readiness condition on the file. An error itself goes to the log only: it may quote
     /// names from the file.
@@ -62,10 +62,6 @@ impl CurrentPolicy {
             file,
             condition: Arc::new(ArcSwap::from_pointee(condition)),
         })
-    }
-
-    pub(super) fn effective(&self) -> Arc<ArcSwap<EffectivePolicy>> {
-        Arc::clone(&self.effective)
     }
 
     /// The readiness condition on the file; `None` without a file.

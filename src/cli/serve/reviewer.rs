@@ -12,8 +12,7 @@ use super::rollback::allow_rollback;
 use super::view::{FactSource, half_way};
 use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
-use engine::snapshot;
-use engine::verdict::{EffectivePolicy, Verdict};
+use engine::verdict::EffectivePolicy;
 use source::Asker;
 use webhook::admission::{self, Answer, Endpoint, MalformedReview, Received};
 use webhook::server::Reviewer;
@@ -61,12 +60,9 @@ impl Reviewer for AdmissionReviewer {
             namespace: received.namespace(),
             stranger: client.filter(|_| !self.clients_are_known),
         };
-        let judge =
-            |view: snapshot::View<'_>| received.judge(endpoint, view, &self.effective.load());
-        let is_reported = |verdict: &Verdict| admission::is_reported(endpoint, verdict);
         let verdict = self
             .view
-            .verdict(&received, asker, deadline, judge, is_reported)
+            .verdict(endpoint, &received, &self.effective, asker, deadline)
             .await;
         let until = half_way(deadline);
         let verdict = allow_rollback(&self.view, endpoint, &received, verdict, asker, until).await;

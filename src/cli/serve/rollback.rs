@@ -24,7 +24,7 @@ use engine::rules::Outcome;
 use engine::verdict::{Finding, Verdict};
 use source::Asker;
 use source::revisions::{Owner, Revision, is_same_template};
-use webhook::admission::{Endpoint, Received};
+use webhook::admission::{Endpoint, Received, Update};
 
 /// The verdict on the review, unless it would block a rollback.
 pub(super) async fn allow_rollback(
@@ -38,20 +38,20 @@ pub(super) async fn allow_rollback(
     if !is_in_the_way(endpoint, &verdict) {
         return verdict;
     }
-    let Some(update) = TemplateUpdate::read(received) else {
+    let Some(rollback) = TemplateUpdate::read(received) else {
         return verdict;
     };
     let rests_on_replica_sets = matches!(
-        update.kind,
+        rollback.update.kind,
         WorkloadKind::Deployment | WorkloadKind::Rollout
     );
     if rests_on_replica_sets && !verdict.may_be_overridden {
         return verdict;
     }
-    let owner = update.owner();
-    let revisions = view.revisions(&owner, update.template, asker, deadline);
+    let owner = rollback.owner();
+    let revisions = view.revisions(&owner, rollback.template, asker, deadline);
     let revisions = revisions.await.map_err(|error| error.to_string());
-    let found = revisions.and_then(|all| Ok(update.rests_on(&all)?.cloned()));
+    let found = revisions.and_then(|all| Ok(rollback.rests_on(&all)?.cloned()));
     match found {
         // Users who may edit pods can write the labels of a DaemonSet's pods.
         Ok(Some(it)) if it.pods.is_some() && !verdict.may_be_overridden => verdict,
@@ -87,9 +87,7 @@ fn is_in_the_way(endpoint: Endpoint, verdict: &Verdict) -> bool {
 /// An update that changes only the pod template of a workload that has revisions. It keeps the
 /// claims and disks, and does not ask for more pods.
 struct TemplateUpdate<'a> {
-    kind: WorkloadKind,
-    namespace: &'a str,
-    name: &'a str,
+    update: Update<'a>,
     template: &'a RawValue,
     old: Object<'a>,
 }
@@ -180,9 +178,7 @@ impl<'a> TemplateUpdate<'a> {
             && disks(template)? == disks(old.spec.template)?
             && !is_same_template(template, old.spec.template);
         changes_the_template_alone.then_some(Self {
-            kind: update.kind,
-            namespace: update.namespace,
-            name: update.name,
+            update,
             template,
             old,
         })
@@ -191,15 +187,15 @@ impl<'a> TemplateUpdate<'a> {
     fn owner(&self) -> Owner<'_> {
         let labels = self.old.spec.kept.selector["matchLabels"].as_object();
         Owner {
-            kind: self.kind,
-            namespace: self.namespace,
-            name: self.name,
+            kind: self.update.kind,
+            namespace: self.update.namespace,
+            name: self.update.name,
             uid: &self.old.metadata.uid,
             labels: (labels.into_iter().flatten())
                 .filter_map(|(key, value)| Some((&**key, value.as_str()?)))
                 .collect(),
             // Other kinds do not say to which revision their pods belong.
-            revision: (self.kind == WorkloadKind::StatefulSet)
+            revision: (self.update.kind == WorkloadKind::StatefulSet)
                 .then_some(&*self.old.status.current_revision),
         }
     }
@@ -211,7 +207,7 @@ impl<'a> TemplateUpdate<'a> {
     fn rests_on<'r>(&self, revisions: &'r [Revision]) -> Result<Option<&'r Revision>, String> {
         let status = &self.old.status;
         let mut with_template = revisions.iter().filter(|it| it.has_template);
-        match self.kind {
+        match self.update.kind {
             WorkloadKind::StatefulSet => Ok(with_template
                 .find(|it| it.name == status.current_revision && status.current_replicas >= 1)),
             // If there are two revisions, pods that are not of the newest one are of the other. A
@@ -238,13 +234,10 @@ impl<'a> TemplateUpdate<'a> {
     /// Whether the workload had that revision before its last change. A workload without a revision
     /// number counts as having the newest of its revisions.
     fn is_earlier(&self, revision: &Revision, all: &[Revision]) -> bool {
-        let Annotations {
-            deployment,
-            rollout,
-        } = &self.old.metadata.annotations;
-        let current = match self.kind {
-            WorkloadKind::Rollout => rollout,
-            _ => deployment,
+        let annotations = &self.old.metadata.annotations;
+        let current = match self.update.kind {
+            WorkloadKind::Rollout => &annotations.rollout,
+            _ => &annotations.deployment,
         };
         let newest = || all.iter().map(|it| it.number).max().unwrap_or_default();
         let current = if current.is_empty() {
@@ -264,7 +257,7 @@ impl<'a> TemplateUpdate<'a> {
     /// other would be a new canary.
     fn is_stable(&self, revision: &Revision) -> bool {
         let stable = self.old.status.stable.as_deref();
-        stable.is_none_or(|stable| revision.hash(self.name) == Some(stable))
+        stable.is_none_or(|stable| revision.hash(self.update.name) == Some(stable))
     }
 }
 

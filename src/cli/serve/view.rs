@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
@@ -11,8 +12,8 @@ use super::options::{ServeOptions, Stale};
 use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
 use engine::policy::Action;
-use engine::snapshot::{self, Snapshot};
-use engine::verdict::Verdict;
+use engine::snapshot::{Snapshot, View};
+use engine::verdict::{EffectivePolicy, Verdict};
 use source::Asker;
 use source::connect::Access;
 use source::facts::{self, FactsError};
@@ -20,7 +21,7 @@ use source::informer::{Doubt, Fitness, Informer, MAX_CONFIRMATIONS, MAX_LOOKUPS}
 use source::revisions::{FileRevisions, LiveRevisions, Owner, Revision, RevisionsError};
 use source::status::{KindStatus, Link};
 use std::sync::atomic::Ordering;
-use webhook::admission::Received;
+use webhook::admission::{Endpoint, Received, is_reported};
 use webhook::server::{HealthSource, Metrics, Readiness};
 
 /// The name of the condition on the view.
@@ -72,19 +73,20 @@ impl FactSource {
         })
     }
 
-    /// Judges by the view; `judge` may be called again with more facts. Spends at most half of the
+    /// Judges by the view, and again if further facts are looked up. Spends at most half of the
     /// time until `deadline` on look-ups, and usually none.
     ///
-    /// The cache may be behind, so a verdict that the user will see (`is_reported`) is first
-    /// confirmed with the API server.
+    /// The cache may be behind, so a verdict that the user will see is first confirmed with the API
+    /// server.
     pub(super) async fn verdict(
         &self,
+        endpoint: Endpoint,
         received: &Received<'_>,
+        effective: &ArcSwap<EffectivePolicy>,
         asker: Asker<'_>,
         deadline: Instant,
-        judge: impl Fn(snapshot::View<'_>) -> Verdict,
-        is_reported: impl Fn(&Verdict) -> bool,
     ) -> Verdict {
+        let judge = |view: View<'_>| received.judge(endpoint, view, &effective.load());
         let live = match self {
             Self::Files { cluster, .. } => return judge(cluster.view()),
             Self::Live(live) => &live.informer,
@@ -94,7 +96,7 @@ impl FactSource {
             .answer_within(&mut left, wait_until(deadline), &judge)
             .await;
         // An object that was too complex to judge is too complex again.
-        if !is_reported(&verdict) || verdict.too_complex {
+        if !is_reported(endpoint, &verdict) || verdict.too_complex {
             return verdict;
         }
         let (most, until) = match verdict.action() {
@@ -149,14 +151,11 @@ impl FactSource {
             Self::Files { revisions, .. } => return Ok(revisions.find(owner, template)),
             Self::Live(live) => live,
         };
-        let client = live
-            .informer
-            .client()
-            .ok_or(RevisionsError::Late("revisions"))?;
+        let client = live.informer.client();
+        let client = client.ok_or(RevisionsError::Late("revisions"))?;
         let revisions = &live.revisions;
-        revisions
-            .find(&client, owner, template, asker, deadline)
-            .await
+        let found = revisions.find(&client, owner, template, asker, deadline);
+        found.await
     }
 
     /// The informer, unless the facts come from files.

@@ -105,13 +105,13 @@ struct Objects {
 impl Writer {
     pub(super) fn new(
         view: &Arc<FactSource>,
-        effective: Arc<ArcSwap<EffectivePolicy>>,
+        effective: &Arc<ArcSwap<EffectivePolicy>>,
         client: Client,
         metrics: &Metrics,
     ) -> Self {
         Self {
             view: Arc::clone(view),
-            effective,
+            effective: Arc::clone(effective),
             client,
             metrics: metrics.clone(),
             faults: Mutex::default(),
@@ -132,21 +132,17 @@ impl Writer {
     /// The readiness condition on the objects and the policies. The API server's reasons may name
     /// namespaces, so they are in the log only.
     pub(super) fn condition(&self) -> Readiness {
-        match &*self.faults() {
-            [Some(sentence), ..] => Readiness::degraded(CONDITION, sentence),
-            [_, Some(_), _] => Readiness::degraded(
-                CONDITION,
-                "VolumeFacts objects cannot be read; the log says why.",
-            ),
-            [.., Some(_)] => Readiness::degraded(
-                CONDITION,
-                "VolumeFacts objects cannot be written; the log says why.",
-            ),
-            [None, None, None] => Readiness::ready(
-                CONDITION,
-                "The policies in the API server are those of this version.",
-            ),
-        }
+        let faults = self.faults();
+        let fault = match &*faults {
+            [Some(sentence), ..] => sentence.as_str(),
+            [_, Some(_), _] => "VolumeFacts objects cannot be read; the log says why.",
+            [.., Some(_)] => "VolumeFacts objects cannot be written; the log says why.",
+            [None, None, None] => {
+                let sentence = "The policies in the API server are those of this version.";
+                return Readiness::ready(CONDITION, sentence);
+            }
+        };
+        Readiness::degraded(CONDITION, fault)
     }
 
     fn faults(&self) -> MutexGuard<'_, [Option<String>; 3]> {

@@ -26,7 +26,6 @@ use kube::Client;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Certificates;
-use super::pair::ServingPair;
 use objects::{Objects, Written};
 use plan::{Patch, Seen, Spread, Trust, Write};
 use stored::{Issued, IssuedSecret};
@@ -93,15 +92,6 @@ impl Default for Pace {
     }
 }
 
-/// A certificate that is served from now on.
-#[derive(Debug)]
-pub struct Served {
-    /// The certificate.
-    pub pair: Arc<ServingPair>,
-    /// The time at which the CA that issued it expires.
-    pub authority_not_after: Timestamp,
-}
-
 /// The certificate of the Service `multi-attach-guard` in one namespace.
 #[derive(Clone, Debug)]
 pub struct ManagedCertificate {
@@ -117,37 +107,37 @@ pub struct ManagedCertificate {
 
 impl ManagedCertificate {
     /// Manages the certificate in `certificates`, forever. `now` is the clock. `attempted` is
-    /// called with each certificate that is served, and with each new error.
+    /// called with `true` after a new certificate is served, and with `false` for each new error.
     pub async fn follow(
-        &self,
+        self,
         client: Client,
-        certificates: &Certificates,
+        certificates: Arc<Certificates>,
         now: impl Fn() -> Timestamp,
-        attempted: impl Fn(Result<&Served, &ManagedError>),
+        attempted: impl Fn(bool),
     ) -> Infallible {
         let objects = Objects::new(client, &self.namespace);
         let mut changes = objects.changes();
         let mut names = vec![format!("{NAME}.{}.svc", self.namespace)];
         names.extend_from_slice(&self.further_names);
         let mut manager = Manager {
-            certificate: self,
+            certificate: &self,
             names,
             objects,
-            certificates,
+            certificates: &certificates,
             trust: Trust::default(),
             began: Instant::now(),
         };
         loop {
             let wait = match manager.pass(&now, &attempted).await {
                 Ok(wait) => {
-                    certificates.clear_failure();
+                    certificates.failure.store(None);
                     wait
                 }
                 Err(error) => {
                     let sentence = error.to_string();
                     if certificates.failure().is_none_or(|it| *it != sentence) {
                         tracing::error!(%error, "The certificate cannot be managed.");
-                        attempted(Err(&error));
+                        attempted(false);
                     }
                     certificates.set_failure(&error);
                     self.pace.retry
@@ -174,7 +164,7 @@ impl Manager<'_> {
     async fn pass(
         &mut self,
         now: &impl Fn() -> Timestamp,
-        attempted: &impl Fn(Result<&Served, &ManagedError>),
+        attempted: &impl Fn(bool),
     ) -> Result<Duration, ManagedError> {
         let pace = self.certificate.pace;
         let spread = Spread {
@@ -214,7 +204,8 @@ impl Manager<'_> {
             }
             let wait = match (plan.serve_in, stored) {
                 (Some(Duration::ZERO), IssuedSecret::Usable(issued)) => {
-                    attempted(Ok(&self.serve(*issued)));
+                    self.serve(&issued);
+                    attempted(true);
                     pace.look
                 }
                 (Some(after), _) => pace.look.min(after),
@@ -242,18 +233,14 @@ impl Manager<'_> {
         patched
     }
 
-    fn serve(&self, issued: Issued) -> Served {
-        let served = Served {
-            pair: issued.pair,
-            authority_not_after: issued.authority.not_after(),
-        };
+    fn serve(&self, issued: &Issued) {
         tracing::info!(
-            expires = %served.pair.not_after(),
-            authority_expires = %served.authority_not_after,
+            expires = %issued.pair.not_after(),
+            authority_expires = %issued.authority.not_after(),
             "New connections use the certificate in the Secret.",
         );
-        self.certificates.replace(Arc::clone(&served.pair));
-        served
+        let current = &self.certificates.current;
+        current.store(Some(Arc::clone(&issued.pair)));
     }
 
     async fn write(

@@ -8,13 +8,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::{BoxStream, SelectAll, StreamExt, select_all};
-use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
-};
+use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta, Patch, PatchParams, PostParams};
-use kube::core::ApiResource;
+use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource};
@@ -33,6 +30,12 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// The name of the writer in `managedFields`.
 const MANAGER: &str = "multi-attach-guard";
+
+/// The kinds of the webhook configurations.
+const CONFIGURATIONS: [&str; 2] = [
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
 
 /// The type of the Secret, by which other tools find certificates.
 const SECRET_TYPE: &str = "kubernetes.io/tls";
@@ -86,9 +89,9 @@ pub(super) enum Written {
 /// Access to the three objects.
 pub(super) struct Objects {
     secrets: Api<Secret>,
-    configurations: [(&'static str, Api<DynamicObject>); 2],
     client: Client,
-    namespace: String,
+    /// The Secret's kind and name.
+    secret: String,
 }
 
 /// The part of a webhook configuration that matters here.
@@ -102,36 +105,27 @@ struct Webhooks {
 #[serde(rename_all = "camelCase")]
 struct Webhook {
     name: String,
-    client_config: ClientConfig,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ClientConfig {
-    ca_bundle: Option<ByteString>,
+    client_config: WebhookClientConfig,
 }
 
 impl Objects {
     pub(super) fn new(client: Client, namespace: &str) -> Self {
         Self {
             secrets: Api::namespaced(client.clone(), namespace),
-            configurations: [
-                configuration::<MutatingWebhookConfiguration>(&client),
-                configuration::<ValidatingWebhookConfiguration>(&client),
-            ],
             client,
-            namespace: namespace.to_owned(),
+            secret: format!("Secret {namespace}/{SECRET}"),
         }
     }
 
-    fn secret_name(&self) -> String {
-        format!("Secret {}/{SECRET}", self.namespace)
+    fn configuration(&self, kind: &str) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind))
     }
 
     /// The Secret, if it exists.
     pub(super) async fn secret(&self) -> Result<Option<Secret>, ManagedError> {
         let answer = answered(self.secrets.get_opt(SECRET)).await;
-        answer.map_err(|error| failed(self.secret_name(), "read", error))
+        answer.map_err(|error| failed(self.secret.clone(), "read", error))
     }
 
     /// Writes `data` to the Secret unless it has changed since it was `seen`.
@@ -160,7 +154,7 @@ impl Objects {
         } else {
             answered(self.secrets.create(&params, &secret)).await
         };
-        written(answer, self.secret_name())
+        written(answer, self.secret.clone())
     }
 
     /// The webhook configurations that exist, and an error for the first that does not.
@@ -169,7 +163,8 @@ impl Objects {
     ) -> Result<(Vec<Configuration>, Option<ManagedError>), ManagedError> {
         let mut found = Vec::new();
         let mut absent = None;
-        for (kind, api) in &self.configurations {
+        for kind in CONFIGURATIONS {
+            let api = self.configuration(kind);
             let object = format!("{kind} {NAME}");
             match answered(api.get_opt(NAME)).await {
                 Ok(Some(seen)) => found.push(read(kind, seen).map_err(|error| {
@@ -185,9 +180,7 @@ impl Objects {
     /// Writes the caBundles, unless the configuration has changed since it was seen.
     pub(super) async fn patch(&self, patch: &plan::Patch<'_>) -> Result<Written, ManagedError> {
         let kind = patch.configuration.kind;
-        let Some((_, api)) = self.configurations.iter().find(|it| it.0 == kind) else {
-            return Ok(Written::Conflict);
-        };
+        let api = self.configuration(kind);
         let webhooks: Vec<_> = patch
             .bundles
             .iter()
@@ -208,21 +201,10 @@ impl Objects {
 
     /// A stream with an item each time one of the objects may have changed.
     pub(super) fn changes(&self) -> SelectAll<BoxStream<'static, ()>> {
-        let client = || self.client.clone();
-        select_all([
-            changes::<Secret>(Api::namespaced(client(), &self.namespace), SECRET),
-            changes::<MutatingWebhookConfiguration>(Api::all(client()), NAME),
-            changes::<ValidatingWebhookConfiguration>(Api::all(client()), NAME),
-        ])
+        let secret = changes(self.secrets.clone(), SECRET);
+        let configurations = CONFIGURATIONS.map(|kind| changes(self.configuration(kind), NAME));
+        select_all([secret].into_iter().chain(configurations))
     }
-}
-
-fn configuration<K>(client: &Client) -> (&'static str, Api<DynamicObject>)
-where
-    K: Resource<DynamicType = ()> + k8s_openapi::Resource,
-{
-    let resource = ApiResource::erase::<K>(&());
-    (K::KIND, Api::all_with(client.clone(), &resource))
 }
 
 fn read(kind: &'static str, seen: DynamicObject) -> Result<Configuration, serde_json::Error> {
@@ -240,10 +222,9 @@ fn read(kind: &'static str, seen: DynamicObject) -> Result<Configuration, serde_
 
 /// The changes of one object. Errors are ignored, because the objects are also checked at
 /// intervals.
-fn changes<K>(api: Api<PartialObjectMeta<K>>, name: &str) -> BoxStream<'static, ()>
+fn changes<K>(api: Api<K>, name: &str) -> BoxStream<'static, ()>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
-    PartialObjectMeta<K>: Resource<DynamicType = ()> + DeserializeOwned,
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
     watcher(api, only)

@@ -66,7 +66,7 @@ impl Issued {
         let authority_key = std::str::from_utf8(value(AUTHORITY_KEY)?)
             .map_err(|_| format!("{AUTHORITY_KEY} is not text"))?;
         let authority = Authority::read(value(AUTHORITY)?, authority_key)?;
-        let pair = ServingPair::from_pem(
+        let mut pair = ServingPair::from_pem(
             value(CERTIFICATE)?,
             Path::new(CERTIFICATE),
             value(KEY)?,
@@ -76,6 +76,7 @@ impl Issued {
         if !pair.is_accepted(from_ref(authority.certificate())) {
             return Err(format!("{CERTIFICATE} was not issued by {AUTHORITY}"));
         }
+        pair.authority_not_after = Some(authority.not_after());
         Ok(Self {
             authority,
             pair: Arc::new(pair),

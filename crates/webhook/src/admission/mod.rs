@@ -45,7 +45,6 @@ impl Endpoint {
     pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
 
     /// The name in paths, metrics and logs.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mutate => "mutate",
@@ -80,7 +79,6 @@ impl Decision {
     ];
 
     /// The name in metrics and logs.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -167,7 +165,6 @@ impl<'a> Received<'a> {
     }
 
     /// Judges the object. If there is none to judge, nothing is found.
-    #[must_use]
     pub fn judge(
         &self,
         endpoint: Endpoint,
@@ -196,17 +193,17 @@ impl<'a> Received<'a> {
     #[must_use]
     pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
         let request = &self.request;
-        let overrides = AuditAnnotations::new(&verdict.findings);
-        let (decision, body) = match &request.problem {
+        let (decision, response) = match &request.problem {
             Some(problem) => {
                 tracing::warn!(uid = %request.uid, %problem, "A review could not be read.");
-                (Decision::Unreadable, response::unreadable(request, problem))
+                let response = Response::unreadable(&request.uid, problem);
+                (Decision::Unreadable, response)
             }
-            None => answer(endpoint, request, verdict, &overrides),
+            None => answer(endpoint, request, verdict),
         };
         let findings = verdict.findings.iter();
         let answer = Answer {
-            body,
+            body: response.to_bytes(),
             kind: request.target.kind.map_or(OTHER_KIND, ObjectKind::name),
             operation: request.operation,
             dry_run: request.dry_run,
@@ -215,15 +212,15 @@ impl<'a> Received<'a> {
             too_complex: verdict.too_complex,
         };
         let is_quiet = matches!(decision, Decision::Allowed | Decision::Unreadable);
-        if !is_quiet || !overrides.is_empty() {
-            self.log(endpoint, &answer, &overrides);
+        let annotations = &response.audit_annotations;
+        if !is_quiet || !annotations.is_empty() {
+            self.log(endpoint, &answer, annotations);
         }
         answer
     }
 
     /// The object that will be stored if it passes. `None` in a dry run, and for an object whose
     /// name the API server has yet to generate.
-    #[must_use]
     pub fn submitted(&self) -> Option<Submitted> {
         let request = &self.request;
         let judged = request.to_judge().filter(|_| !request.dry_run)?;
@@ -231,12 +228,9 @@ impl<'a> Received<'a> {
         if metadata.name.is_empty() {
             return None;
         }
+        let scaled = request.target.scaled.map(ObjectKind::Workload);
         Some(Submitted {
-            kind: request
-                .target
-                .scaled
-                .map(ObjectKind::Workload)
-                .or(request.target.kind)?,
+            kind: scaled.or(request.target.kind)?,
             namespace: metadata.namespace.clone(),
             name: metadata.name.clone(),
             uid: metadata.uid,
@@ -244,25 +238,21 @@ impl<'a> Received<'a> {
     }
 
     /// The object's name, for messages.
-    #[must_use]
     pub const fn reference(&self) -> &ObjectRef {
         &self.reference
     }
 
     /// The namespace of the object.
-    #[must_use]
     pub fn namespace(&self) -> &str {
         &self.request.namespace
     }
 
     /// The user who sent the request.
-    #[must_use]
     pub fn user(&self) -> &str {
         &self.request.user
     }
 
     /// The update of a workload, as it was received.
-    #[must_use]
     pub fn update(&self) -> Option<Update<'_>> {
         let request = &self.request;
         let is_update = request.operation == Operation::Update;
@@ -277,7 +267,7 @@ impl<'a> Received<'a> {
         })
     }
 
-    fn log(&self, endpoint: Endpoint, answer: &Answer, overrides: &AuditAnnotations) {
+    fn log(&self, endpoint: Endpoint, answer: &Answer, annotations: &AuditAnnotations) {
         let rules: Vec<&str> = answer.findings.iter().map(|(rule, _)| *rule).collect();
         tracing::info!(
             uid = %self.request.uid,
@@ -288,8 +278,8 @@ impl<'a> Received<'a> {
             dry_run = answer.dry_run,
             rules = %rules.join(","),
             user = %self.request.user,
-            suppressed = overrides.suppressed,
-            lowered = overrides.lowered,
+            suppressed = annotations.suppressed,
+            lowered = annotations.lowered,
             "reviewed"
         );
     }
@@ -310,18 +300,17 @@ impl Request<'_> {
     }
 }
 
-fn answer(
+fn answer<'a>(
     endpoint: Endpoint,
-    request: &Request<'_>,
+    request: &'a Request<'_>,
     verdict: &Verdict,
-    overrides: &AuditAnnotations,
-) -> (Decision, Vec<u8>) {
+) -> (Decision, Response<'a>) {
     let reported = |action| {
         let findings = verdict.with(action);
         findings.filter(move |finding| reports(endpoint, finding))
     };
     let denied: Vec<&Finding> = reported(Action::Deny).collect();
-    let mut response = Response::allowed(&request.uid, overrides.clone());
+    let mut response = Response::allowed(&request.uid, &verdict.findings);
     if denied.is_empty() {
         let fixed = reported(Action::Fix).map(Finding::warning);
         response.warnings.extend(fixed);
@@ -342,11 +331,10 @@ fn answer(
         None if response.warnings.is_empty() => Decision::Allowed,
         None => Decision::Warned,
     };
-    (decision, response.to_bytes())
+    (decision, response)
 }
 
 /// Whether the answer at this endpoint reports any finding of the verdict.
-#[must_use]
 pub fn is_reported(endpoint: Endpoint, verdict: &Verdict) -> bool {
     let mut findings = verdict.findings.iter();
     findings.any(|finding| reports(endpoint, finding))

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use json_patch::Patch;
 use serde::Serialize;
 
-use super::request::{API_VERSION, Request};
+use super::request::API_VERSION;
 use engine::policy::Suppressed;
 use engine::verdict::{Finding, shortened};
 
@@ -32,11 +32,11 @@ pub(super) struct Response<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) warnings: Vec<String>,
     #[serde(skip_serializing_if = "AuditAnnotations::is_empty")]
-    audit_annotations: AuditAnnotations,
+    pub(super) audit_annotations: AuditAnnotations,
 }
 
 /// Audit annotations, which the API server logs under the webhook's name.
-#[derive(Clone, Default, Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct AuditAnnotations {
     /// The full reasons for the denial; the message to the user is short.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -50,14 +50,6 @@ pub(super) struct AuditAnnotations {
 }
 
 impl AuditAnnotations {
-    pub(super) fn new(findings: &[Finding]) -> Self {
-        Self {
-            suppressed: reasons(findings, |finding| finding.suppressed.as_ref()),
-            lowered: reasons(findings, |finding| finding.lowered.as_ref()),
-            ..Self::default()
-        }
-    }
-
     pub(super) const fn is_empty(&self) -> bool {
         self.denied.is_empty() && self.suppressed.is_empty() && self.lowered.is_empty()
     }
@@ -78,13 +70,26 @@ struct Status {
 
 impl<'a> Response<'a> {
     /// An answer that lets the object pass.
-    pub(super) fn allowed(uid: &'a str, audit_annotations: AuditAnnotations) -> Self {
+    pub(super) fn allowed(uid: &'a str, findings: &[Finding]) -> Self {
         Self {
             uid,
             allowed: true,
-            audit_annotations,
+            audit_annotations: AuditAnnotations {
+                denied: String::new(),
+                suppressed: reasons(findings, |finding| finding.suppressed.as_ref()),
+                lowered: reasons(findings, |finding| finding.lowered.as_ref()),
+            },
             ..Self::default()
         }
+    }
+
+    /// The answer to a review that could not be read: the object passes with a warning. A guard
+    /// that denied everything that it does not understand would stop a whole cluster.
+    pub(super) fn unreadable(uid: &'a str, problem: &str) -> Self {
+        let mut response = Self::allowed(uid, &[]);
+        let warning = shortened(&format!("multi-attach-guard: {problem}"));
+        response.warnings.push(warning);
+        response
     }
 
     /// Refuses the object, with every reason at once: the first in full, each further one on a
@@ -132,14 +137,4 @@ impl<'a> Response<'a> {
         debug_assert!(written.is_ok());
         bytes
     }
-}
-
-/// The answer to a review that could not be read: the object passes with a warning. A guard that
-/// denied everything that it does not understand would stop a whole cluster.
-pub(super) fn unreadable(request: &Request<'_>, problem: &str) -> Vec<u8> {
-    let mut response = Response::allowed(&request.uid, AuditAnnotations::default());
-    response
-        .warnings
-        .push(shortened(&format!("multi-attach-guard: {problem}")));
-    response.to_bytes()
 }

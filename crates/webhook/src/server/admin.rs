@@ -11,12 +11,11 @@ use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::routing::get;
 use axum_server::Handle;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
-use tokio::task::JoinHandle;
 
 use super::connection::{Plain, http_server};
 use super::connections::{Connections, in_flight};
@@ -42,13 +41,12 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Serves the port on a thread of its own until `handle` stops it; then the task ends with the
-    /// result.
-    pub(super) fn serve(
+    /// Serves the port on a thread of its own until `handle` stops it.
+    pub(super) async fn serve(
         self,
         listener: TcpListener,
         handle: Handle<SocketAddr>,
-    ) -> io::Result<JoinHandle<io::Result<()>>> {
+    ) -> io::Result<()> {
         let listener = listener.into_std()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -71,13 +69,13 @@ impl Admin {
                 // The receiver may be gone.
                 let _ = ended.send(served);
             })?;
-        let ended = async { end.await.map_err(io::Error::other)? };
-        Ok(tokio::spawn(ended))
+        end.await.map_err(io::Error::other)?
     }
 
     fn router(self) -> Router {
         Router::new()
-            .route("/healthz", get(healthz))
+            // The process is alive as long as it can answer at all.
+            .route("/healthz", get("ok\n"))
             .route("/readyz", get(readyz))
             .route("/metrics", get(metrics))
             .layer(from_fn(in_flight))
@@ -98,11 +96,6 @@ impl Admin {
     }
 }
 
-/// Answers that the process is alive, which is true as long as it can answer at all.
-async fn healthz() -> &'static str {
-    "ok\n"
-}
-
 /// Answers with each condition as a line `STATE NAME: MESSAGE`.
 async fn readyz(Shared(admin): Shared<Arc<Admin>>) -> (StatusCode, String) {
     let conditions = admin.conditions().await;
@@ -119,13 +112,13 @@ async fn readyz(Shared(admin): Shared<Arc<Admin>>) -> (StatusCode, String) {
     (status, lines.collect())
 }
 
-async fn metrics(Shared(admin): Shared<Arc<Admin>>) -> Response {
-    match admin.metrics.encode(&admin.conditions().await) {
-        Ok(text) => ([(CONTENT_TYPE, OPENMETRICS)], text).into_response(),
-        Err(error) => (
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("The metrics could not be written: {error}.\n"),
-        )
-            .into_response(),
-    }
+async fn metrics(
+    Shared(admin): Shared<Arc<Admin>>,
+) -> Result<impl IntoResponse, (StatusCode, String)> {
+    let text = admin.metrics.encode(&admin.conditions().await);
+    let text = text.map_err(|error| {
+        let text = format!("The metrics could not be written: {error}.\n");
+        (StatusCode::INTERNAL_SERVER_ERROR, text)
+    })?;
+    Ok(([(CONTENT_TYPE, OPENMETRICS)], text))
 }

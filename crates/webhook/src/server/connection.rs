@@ -131,7 +131,7 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Https {
             }
             let admitted = shared.connections.admit(client(&stream));
             let guard = admitted.ok_or(io::ErrorKind::ConnectionRefused)?;
-            let stream = shared.handshake(stream, guard.connection()).await?;
+            let stream = shared.handshake(stream, &guard.connection).await?;
             let idle = match stream.get_ref().1.alpn_protocol() {
                 Some(b"h2") => limits.idle,
                 _ => limits.headers,
@@ -147,7 +147,7 @@ fn client(stream: &TcpStream) -> Option<IpAddr> {
 }
 
 fn accepted<S, V>(stream: S, guard: ConnectionGuard, idle: Duration, service: V) -> Accepted<S, V> {
-    let service = Extension(Arc::clone(guard.connection())).layer(service);
+    let service = Extension(Arc::clone(&guard.connection)).layer(service);
     (GuardedStream::new(stream, guard, idle), service)
 }
 

@@ -83,7 +83,7 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct ConnectionGuard {
     connections: Arc<Connections>,
-    connection: Arc<Connection>,
+    pub(super) connection: Arc<Connection>,
     _counted: Option<Held>,
 }
 
@@ -208,10 +208,6 @@ impl Connection {
 }
 
 impl ConnectionGuard {
-    pub(super) fn connection(&self) -> &Arc<Connection> {
-        &self.connection
-    }
-
     /// The way in which the connection ends, if it must end now.
     pub(super) fn end(&self, idle: Duration) -> Option<End> {
         let limits = &self.connections.limits;

@@ -30,7 +30,7 @@ use super::metrics::Metrics;
 use super::phase::Phase;
 use super::review::Reviewer;
 use super::routes::{Reviews, router};
-use super::signals::Signals;
+use super::signals::on_each_signal;
 use super::tls::{HandshakeProbe, OwnHandshake, server_config};
 
 /// The time that the admin port has for its last answers.
@@ -117,14 +117,10 @@ impl Shutdown {
     /// Windows) while the returned future is polled. Signals count from the
     /// moment this returns.
     pub fn on_signals(&self) -> io::Result<impl Future<Output = Infallible> + Send + use<>> {
-        let mut signals = Signals::new()?;
         let shutdown = self.clone();
-        Ok(async move {
-            loop {
-                let name = signals.next().await;
-                tracing::info!(signal = name, "A signal stops the server.");
-                shutdown.request();
-            }
+        on_each_signal(move |name| {
+            tracing::info!(signal = name, "A signal stops the server.");
+            shutdown.request();
         })
     }
 }
@@ -186,8 +182,8 @@ impl Server {
         sources: Vec<Arc<HealthSource>>,
         metrics: Metrics,
     ) -> Result<Self, ServerError> {
-        let (listener, listen) = bind("webhook", "--listen", options.listen)?;
-        let (admin_listener, admin) = bind("admin", "--admin", options.admin)?;
+        let (listen, listener) = bind("webhook", "--listen", options.listen)?;
+        let (admin, admin_listener) = bind("admin", "--admin", options.admin)?;
 
         let limits = options.limits;
         let own_handshake = OwnHandshake::default();
@@ -196,12 +192,9 @@ impl Server {
         let (sender, phase) = watch::channel(Phase::Serving);
 
         let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.clone()));
+        let memory = Some(reviews.memory.clone());
         let acceptor = Https(Arc::new(Shared {
-            connections: Connections::new(
-                limits,
-                Some(reviews.memory.clone()),
-                Some(metrics.clone()),
-            ),
+            connections: Connections::new(limits, memory, Some(metrics.clone())),
             tls: TlsAcceptor::from(Arc::new(tls)),
             own_handshake,
             metrics: metrics.clone(),
@@ -225,14 +218,10 @@ impl Server {
         };
         let handle = Handle::new();
         let served = probes.serve(admin_listener, handle.clone());
-        let task = served.map_err(|error| ServerError::Stopped {
-            port: "admin",
-            reason: error.to_string(),
-        })?;
         let probes = Port {
             name: "admin",
             handle,
-            task,
+            task: tokio::spawn(served),
         };
         Ok(Self {
             options: Options {
@@ -271,17 +260,12 @@ impl Server {
             error = self.probes.ended() => return Err(error),
         }
 
-        let Options {
-            shutdown_delay,
-            drain_timeout,
-            ..
-        } = self.options;
         tracing::info!(
-            delay_s = shutdown_delay.as_secs_f64(),
+            delay_s = self.options.shutdown_delay.as_secs_f64(),
             "Shutting down: no longer ready, still answering while the endpoints change."
         );
         tokio::select! {
-            () = sleep(shutdown_delay) => {}
+            () = sleep(self.options.shutdown_delay) => {}
             () = reached(&mut phase, Phase::Aborted) => {}
         }
 
@@ -292,7 +276,7 @@ impl Server {
             biased;
             () = reached(&mut phase, Phase::Aborted) => Stopped::Aborted,
             _ = &mut self.webhook.task => Stopped::Drained,
-            () = sleep(drain_timeout) => Stopped::Cut(self.webhook.handle.connection_count()),
+            () = sleep(self.options.drain_timeout) => Stopped::Cut(self.webhook.handle.connection_count()),
         };
         self.webhook.handle.shutdown();
         self.probes.handle.graceful_shutdown(Some(ADMIN_DRAIN));
@@ -309,21 +293,20 @@ impl Server {
     }
 }
 
-/// Listens at an address, and returns it with the port that was chosen.
+/// Listens at an address. The address that is returned has the port that was chosen.
 fn bind(
     port: &'static str,
     flag: &'static str,
     address: SocketAddr,
-) -> Result<(TcpListener, SocketAddr), ServerError> {
+) -> Result<(SocketAddr, TcpListener), ServerError> {
     let listener = listen_at(address);
     let bound = listener.and_then(|it| Ok((it.local_addr()?, it)));
-    let (bound, listener) = bound.map_err(|source| ServerError::Listen {
+    bound.map_err(|source| ServerError::Listen {
         port,
         flag,
         address,
         source,
-    })?;
-    Ok((listener, bound))
+    })
 }
 
 async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {

@@ -7,7 +7,6 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus_client::encoding::text::encode;
@@ -45,7 +44,7 @@ macro_rules! metrics {
         #[derive(Clone, Debug)]
         pub struct Metrics {
             registry: Arc<Registry>,
-            durations: Labelled<Histogram>,
+            pub(super) durations: Labelled<Histogram>,
             $(#[doc = $help] $vis $field: $type,)*
         }
 
@@ -63,7 +62,7 @@ metrics! {
         "Reviews answered, by webhook, kind of object, operation, dry run and decision";
     findings: Labelled<Counter, 6> = "findings",
         "Hazards found in reviews, by rule and what was done about them; a review at both webhooks counts at both";
-    refusals: Labelled<Counter> = "requests_refused",
+    pub(super) refusals: Labelled<Counter> = "requests_refused",
         "Requests that were not answered as a review, by reason; those with the reasons busy and memory were shed";
     pub(super) in_flight: Gauge = "requests_in_flight",
         "Requests to a webhook that have no answer yet";
@@ -175,16 +174,6 @@ impl Metrics {
     /// Counts an attempt to read the certificate again or to make a new one.
     pub fn certificate_reloaded(&self, succeeded: bool) {
         reloaded(&self.certificate_reloads, &self.certificate_read, succeeded);
-    }
-
-    pub(super) fn ended(&self, endpoint: Endpoint, after: Duration) {
-        self.durations
-            .get_or_create(&[("endpoint", endpoint.name())])
-            .observe(after.as_secs_f64());
-    }
-
-    pub(super) fn refused(&self, reason: &'static str) {
-        self.refusals.get_or_create(&[("reason", reason)]).inc();
     }
 
     pub(super) fn answered(&self, endpoint: Endpoint, answer: &Answer) {

@@ -122,18 +122,19 @@ async fn observe<R: Reviewer>(
     let _in_flight = endpoint.map(|_| Held::new(&metrics.in_flight));
     let mut response = next.run(request).await;
     if let Some(Reason(reason)) = response.extensions_mut().remove() {
-        metrics.refused(reason);
+        metrics.refusals.get_or_create(&[("reason", reason)]).inc();
         let length = response.body().size_hint().lower();
-        match reviews
-            .memory
-            .try_admit(usize::try_from(length).unwrap_or(usize::MAX))
-        {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        match reviews.memory.try_admit(length) {
             Some(charge) => drop(response.extensions_mut().insert(Arc::new(charge))),
             None => *response.body_mut() = Body::empty(),
         }
     }
     if let Some(endpoint) = endpoint {
-        metrics.ended(endpoint, started.elapsed());
+        let durations = metrics
+            .durations
+            .get_or_create(&[("endpoint", endpoint.name())]);
+        durations.observe(started.elapsed().as_secs_f64());
     }
     response
 }

@@ -1,46 +1,37 @@
 //! The signals that stop the server: SIGTERM and SIGINT, or Ctrl-C on Windows.
 
+use std::convert::Infallible;
 use std::io;
 
-/// Receives the signals from the moment it is created.
+/// Calls `received` with the name of each signal. Signals count from the moment this returns.
 #[cfg(unix)]
-pub(super) struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    pub(super) fn new() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    /// Waits for the next signal and returns its name.
-    pub(super) async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
+pub(super) fn on_each_signal(
+    received: impl Fn(&'static str) + Send,
+) -> io::Result<impl Future<Output = Infallible> + Send> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        loop {
+            let name = tokio::select! {
+                _ = terminate.recv() => "SIGTERM",
+                _ = interrupt.recv() => "SIGINT",
+            };
+            received(name);
         }
-    }
+    })
 }
 
-/// Receives Ctrl-C from the moment it is created.
+/// Calls `received` for each Ctrl-C from the moment this returns.
 #[cfg(windows)]
-pub(super) struct Signals(tokio::signal::windows::CtrlC);
-
-#[cfg(windows)]
-impl Signals {
-    pub(super) fn new() -> io::Result<Self> {
-        Ok(Self(tokio::signal::windows::ctrl_c()?))
-    }
-
-    /// Waits for the next Ctrl-C.
-    pub(super) async fn next(&mut self) -> &'static str {
-        self.0.recv().await;
-        "Ctrl-C"
-    }
+pub(super) fn on_each_signal(
+    received: impl Fn(&'static str) + Send,
+) -> io::Result<impl Future<Output = Infallible> + Send> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        loop {
+            interrupt.recv().await;
+            received("Ctrl-C");
+        }
+    })
 }

@@ -44,7 +44,7 @@ impl<S> GuardedStream<S> {
         while self.looks.poll_tick(cx).is_ready() {
             self.end = self.guard.end(self.idle);
         }
-        if self.guard.connection().poll_evicted(cx).is_ready() {
+        if self.guard.connection.poll_evicted(cx).is_ready() {
             self.end = self.end.or(Some(End::Close));
         }
         self.end
