@@ -87,7 +87,8 @@ fn mark_as_well(excerpts: &mut [Excerpt], others: Vec<Excerpt>) {
         let new = other.marks.into_iter().filter(|mark| !mark.is_fault);
         let room = (MOST_MARKS + 1).saturating_sub(own.marks.len());
         own.marks.extend(new.take(room));
-        own.marks.sort_by_key(|mark| (mark.line, mark.column));
+        own.marks
+            .sort_by_key(|mark| (mark.line.number, mark.line.column));
     }
 }
 
@@ -98,7 +99,7 @@ pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
         let object = &finding.object;
         let place = located.place.as_ref().filter(|it| it.template.is_some())?;
         let object_name = (object.kind.clone(), object.name.clone());
-        let line = (place.file.clone(), place.line);
+        let line = (place.file.clone(), place.line.number);
         let message = without_object(&finding.message, object);
         Some((finding.rule, finding.action, object_name, line, message))
     };

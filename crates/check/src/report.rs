@@ -7,7 +7,7 @@ use super::files::Files;
 use super::fold;
 use super::hunk;
 use super::judge::Judged;
-use super::line::Line;
+use super::line;
 use super::parse::Parsed;
 use super::scope::{Context, Scopes};
 use super::text::{Origin, Release, Text};
@@ -168,24 +168,26 @@ impl FileText<'_> {
     }
 
     fn place(&self, known: &Item, field: &str, spot: Spot) -> Place {
-        let template = known.template.as_deref();
+        let files = self.files;
         if let Some(root) = self.origin.root() {
-            return written::of_root(root, template, &known.reference, field, self.files);
+            return written::of_root(root, known, field, files);
         }
         if let Some(release) = self.origin.release() {
-            let holder = &self.parsed.reading.texts[release.place.source].source;
-            let template = template.filter(|_| release.leaves(field));
-            return template
-                .and_then(|it| written::in_release(it, release, known, field, self.files))
-                .unwrap_or_else(|| written::of_release(release, holder, self.files));
+            let owner = release.owner.to_string();
+            let written = || written::of_template(known, field, files.top(), owner, files);
+            let written = release.leaves(field).then(written).flatten();
+            return written.unwrap_or_else(|| {
+                let holder = &self.parsed.reading.texts[release.place.source].source;
+                written::of_release(release, holder, files)
+            });
         }
-        let piped = template.filter(|_| self.path.is_none());
-        let placed =
-            piped.and_then(|it| written::of_piped(it, &known.reference, field, self.files));
-        if let Some(place) = placed {
-            return place;
-        }
-        let (file, path) = (self.origin.source.name.clone(), self.path.clone());
-        Line::at(self.text, &self.lines, spot).place(file, path, template.map(str::to_owned))
+        let piped = || written::of_piped(known, field, files);
+        let piped = self.path.is_none().then(piped).flatten();
+        piped.unwrap_or_else(|| Place {
+            file: self.origin.source.name.clone(),
+            path: self.path.clone(),
+            line: line::at(self.text, &self.lines, spot),
+            template: known.template.as_deref().map(str::to_owned),
+        })
     }
 }

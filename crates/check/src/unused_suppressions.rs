@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::files::Files;
-use super::line::Line;
+use super::line;
 use engine::model::labels::Labels;
 use engine::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
 use engine::rules::{Outcome, codes};
@@ -85,7 +85,8 @@ fn is_unknown<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> bool {
 }
 
 fn in_file(file: &Path, line: u64, text: &str, files: &dyn Files) -> Place {
-    let line = usize::try_from(line).unwrap_or(1);
-    let text = text.lines().nth(line - 1).unwrap_or_default();
-    Line::whole(line, text).in_file(file.display().to_string(), None, files)
+    let number = usize::try_from(line).unwrap_or(1);
+    let text = text.lines().nth(number - 1).unwrap_or_default();
+    let line = line::whole(number, text);
+    line::in_file(line, file.display().to_string(), None, files)
 }

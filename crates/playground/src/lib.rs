@@ -203,7 +203,7 @@ impl Checked {
                     rule: located.finding.rule,
                     severity,
                     brief: safe::line(&located.finding.brief),
-                    line: located.place.as_ref().map(|place| place.line),
+                    line: located.place.as_ref().map(|place| place.line.number),
                 }
             });
             Some(ObjectAtFault {

@@ -57,7 +57,8 @@ pub(super) fn line(severity: Severity, located: &Located) -> String {
 pub(super) fn at(place: Option<&Place>) -> String {
     place.map_or_else(String::new, |place| {
         // The result is made safe again, because a file may be called ":".
-        let at = format!("{}:{}:{}: ", place.file, place.line, place.column);
+        let Place { file, line, .. } = place;
+        let at = format!("{file}:{}:{}: ", line.number, line.column);
         safe::line(&at).into_owned()
     })
 }

@@ -171,7 +171,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Place;
+    use crate::{Line, Place};
     use engine::model::object::ObjectKind;
     use engine::model::workload::WorkloadKind;
     use engine::policy::{Suppressed, SuppressedBy};
@@ -202,10 +202,12 @@ mod tests {
         let place = Place {
             file: file.to_owned(),
             path: None,
-            line: 1,
-            column: 1,
-            end_column: 2,
-            text: String::new(),
+            line: Line {
+                number: 1,
+                column: 1,
+                end_column: 2,
+                text: String::new(),
+            },
             template: None,
         };
         Located::new(finding, Some(place))

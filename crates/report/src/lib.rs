@@ -175,14 +175,8 @@ pub struct Excerpt {
 /// A range of a line, with a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The line, counted from 1.
-    pub line: usize,
-    /// The first column, in characters, counted from 1.
-    pub column: usize,
-    /// The column after the last one.
-    pub end_column: usize,
-    /// The text of the line.
-    pub text: String,
+    /// The range.
+    pub line: Line,
     /// The text of the line before it.
     pub before: String,
     /// A label of a few words.
@@ -241,16 +235,24 @@ pub struct Place {
     /// The file's path from the root of the repository, separated with `/`; `None` for standard
     /// input.
     pub path: Option<String>,
-    /// The line, counted from 1.
-    pub line: usize,
-    /// The first column at fault, in characters, counted from 1.
+    /// The range at fault.
+    pub line: Line,
+    /// The Helm template from which the document was rendered.
+    pub template: Option<String>,
+}
+
+/// A line of a file, and a range of columns on it. Lines and columns are counted from 1, and columns
+/// count characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The line.
+    pub number: usize,
+    /// The first column.
     pub column: usize,
-    /// The column after the last one at fault.
+    /// The column after the last one.
     pub end_column: usize,
     /// The text of the line.
     pub text: String,
-    /// The Helm template from which the document was rendered.
-    pub template: Option<String>,
 }
 
 /// A remark that is not a finding: about an object's annotations, the way it is written, or the

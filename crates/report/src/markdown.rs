@@ -72,7 +72,7 @@ fn stuck(stuck: &Stuck) -> String {
 fn finding(severity: Severity, located: &Located) -> String {
     let finding = &located.finding;
     let place = located.place.as_ref().map_or_else(String::new, |place| {
-        let at = code(&format!("{}:{}", place.file, place.line));
+        let at = code(&format!("{}:{}", place.file, place.line.number));
         match &place.template {
             Some(template) => format!("{at}, rendered from {}: ", code(template)),
             None => format!("{at}: "),

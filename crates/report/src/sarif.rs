@@ -136,10 +136,10 @@ fn physical(place: &Place) -> Option<Value> {
     Some(json!({
         "artifactLocation": artifact(path),
         "region": {
-            "startLine": place.line,
-            "startColumn": place.column,
-            "endColumn": place.end_column,
-            "snippet": {"text": place.text},
+            "startLine": place.line.number,
+            "startColumn": place.line.column,
+            "endColumn": place.line.end_column,
+            "snippet": {"text": place.line.text},
         },
     }))
 }

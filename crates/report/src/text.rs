@@ -10,7 +10,7 @@ use annotate_snippets::{
 
 use super::live::{Owner, Stuck};
 use super::words::folded;
-use super::{Excerpt, Located, Place, Report, Severity, Style, WIDEST, concise, safe, words};
+use super::{Excerpt, Line, Located, Place, Report, Severity, Style, WIDEST, concise, safe, words};
 use engine::model::words::listed;
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
@@ -299,24 +299,25 @@ fn excerpt(excerpt: &Excerpt, context: bool, width: usize) -> Option<Snippet<'_,
     let mut source = String::new();
     let mut annotations = Vec::new();
     let first = marks.clone().next()?;
-    let mut window = Window::around(&first.text, first.column, width);
+    let mut window = Window::around(&first.line.text, first.line.column, width);
     source.push_str(&window.text);
-    let (mut line, mut start) = (first.line, 0);
+    let (mut line, mut start) = (first.line.number, 0);
     for mark in marks {
-        if mark.line > line {
-            for _ in line + 1..mark.line {
+        let number = mark.line.number;
+        if number > line {
+            for _ in line + 1..number {
                 source.push('\n');
                 // A single line between two marked lines is shown.
-                if mark.line == line + 2 {
+                if number == line + 2 {
                     source.push_str(&Window::around(&mark.before, 1, width).text);
                 }
             }
             source.push('\n');
-            (line, start) = (mark.line, source.len());
-            window = Window::around(&mark.text, mark.column, width);
+            (line, start) = (number, source.len());
+            window = Window::around(&mark.line.text, mark.line.column, width);
             source.push_str(&window.text);
         }
-        let Some(span) = window.span(mark.column, mark.end_column) else {
+        let Some(span) = window.span(&mark.line) else {
             continue;
         };
         let kind = if mark.is_fault {
@@ -329,7 +330,7 @@ fn excerpt(excerpt: &Excerpt, context: bool, width: usize) -> Option<Snippet<'_,
     }
     Some(
         Snippet::source(source)
-            .line_start(first.line)
+            .line_start(first.line.number)
             .path(excerpt.file.as_str())
             .annotations(annotations),
     )
@@ -362,10 +363,10 @@ impl Window {
         }
     }
 
-    /// The byte range between two columns of the line; `None` if it was cut off.
-    fn span(&self, column: usize, end_column: usize) -> Option<Range<usize>> {
-        let start = column.checked_sub(self.cut)?;
-        let span = byte_of(&self.text, start)..byte_of(&self.text, end_column - self.cut);
+    /// The byte range of the columns of the line; `None` if it was cut off.
+    fn span(&self, line: &Line) -> Option<Range<usize>> {
+        let start = line.column.checked_sub(self.cut)?;
+        let span = byte_of(&self.text, start)..byte_of(&self.text, line.end_column - self.cut);
         (span.start < self.text.len()).then_some(span)
     }
 }
@@ -537,18 +538,19 @@ const fn level(severity: Severity) -> Level<'static> {
 }
 
 fn snippet(place: &Place, width: usize) -> Snippet<'_, Annotation<'_>> {
-    let window = Window::around(&place.text, place.column, width);
-    let span = window.span(place.column, place.end_column);
+    let line = &place.line;
+    let window = Window::around(&line.text, line.column, width);
+    let span = window.span(line);
     Snippet::source(window.text)
-        .line_start(place.line)
+        .line_start(line.number)
         .path(place.file.as_str())
         .annotations(span.map(|it| AnnotationKind::Primary.span(it)))
 }
 
 fn origin(place: &Place) -> Origin<'_> {
     Origin::path(place.file.as_str())
-        .line(place.line)
-        .char_column(place.column)
+        .line(place.line.number)
+        .char_column(place.line.column)
 }
 
 /// Wraps the text to lines that fit in a window, including the frame around it.

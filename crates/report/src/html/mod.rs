@@ -221,7 +221,7 @@ fn place(place: Option<&Place>) -> Markup {
     html! {
         @if let Some(place) = place {
             p.place {
-                (place.file) ":" (place.line) ":" (place.column)
+                (place.file) ":" (place.line.number) ":" (place.line.column)
                 @if let Some(template) = &place.template { ", rendered from " (template) }
             }
         }
