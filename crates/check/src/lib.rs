@@ -13,11 +13,11 @@
 //! they were rendered. Therefore the crate also works without a file system and without threads:
 //!
 //! ```
-//! use check::{NoFiles, Reading, Repair, Text, parse};
+//! use check::{NoFiles, Reading, Text, parse};
 //! use engine::policy::Policy;
 //! use engine::snapshot::Snapshot;
 //! use engine::storage::Catalog;
-//! use engine::verdict::{EffectivePolicy, Mode};
+//! use engine::verdict::EffectivePolicy;
 //! use manifest::source::Source;
 //! use report::Format;
 //!
@@ -48,13 +48,7 @@
 //! assert_eq!(found.finding.rule, "rolling-update-overlap");
 //! assert_eq!(found.place.as_ref().map(|it| it.line), Some(10));
 //!
-//! let repair = Repair {
-//!     parsed: &parsed,
-//!     effective: &policy,
-//!     mode: Mode::Repair { remedy: None },
-//!     files: &NoFiles,
-//! };
-//! let edited = repair.edits().files;
+//! let edited = parsed.edits(&policy, None, &NoFiles).files;
 //! let edited = edited.values().next().map(|it| it.after.as_str());
 //! assert!(edited.is_some_and(|text| text.contains("type: Recreate")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -84,7 +78,7 @@ pub use files::{Files, NoFiles};
 pub use hints::Hints;
 pub use parse::{Parsed, parse};
 pub use reading::{Reading, unread};
-pub use repair::{Edited, Edits, Repair};
+pub use repair::{Edited, Edits};
 pub use text::Text;
 pub use unused_suppressions::unused_exemptions;
 

@@ -8,14 +8,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use check::{NoFiles, Parsed, Reading, Repair, Text, parse};
+use check::{NoFiles, Parsed, Reading, Text, parse};
 use doctor::diagnosis;
 use engine::model::object::ObjectRef;
 use engine::policy::Policy;
 use engine::rules::codes;
 use engine::snapshot::Snapshot;
 use engine::storage::Catalog;
-use engine::verdict::{EffectivePolicy, Mode};
+use engine::verdict::EffectivePolicy;
 use jiff::Timestamp;
 use manifest::facts;
 use manifest::source::Source;
@@ -238,13 +238,8 @@ impl Checked {
     /// The text with every remedy, and the changes that they make in it.
     #[must_use]
     pub fn repair(&self) -> String {
-        let repair = Repair {
-            parsed: &self.parsed,
-            effective: self.effective,
-            mode: Mode::Repair { remedy: None },
-            files: &NoFiles,
-        };
-        let edited = repair.edits().files.into_values().next();
+        let edits = self.parsed.edits(self.effective, None, &NoFiles);
+        let edited = edits.files.into_values().next();
         let repaired = edited.map_or_else(|| self.text.clone(), |edited| edited.after);
         let diff = TextDiff::from_lines(&self.text, &repaired);
         let diff = diff.unified_diff().to_string();
