@@ -113,7 +113,7 @@ pub(super) fn judge(
         findings, notices, ..
     } = verdict(parsed, number, context, effective, &document, mode);
     let is_unrendered = context.doubt(parsed, known).is_some();
-    let unused = unused_suppressions(parsed, known, &findings, is_unrendered);
+    let unused = unused_suppressions::on_object(parsed, known, &findings, is_unrendered);
     if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {
         return None;
     }
@@ -150,22 +150,6 @@ pub(super) fn judge(
         is_new
     });
     Some(judged)
-}
-
-/// The suppressions of the object that have no effect, one sentence each.
-fn unused_suppressions(
-    parsed: &Parsed,
-    known: &Item,
-    findings: &[Finding],
-    is_unrendered: bool,
-) -> Vec<String> {
-    // An object without pods may need the suppression once it has some, and another overlay may
-    // need it now.
-    let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
-    if asleep || is_unrendered || parsed.is_shared(known) {
-        return Vec::new();
-    }
-    unused_suppressions::on_object(&known.object.metadata().annotations, findings)
 }
 
 /// Adds to the finding, and to notices, the ambiguous or assumed facts that it depends on.

@@ -5,18 +5,29 @@ use std::path::Path;
 
 use super::files::Files;
 use super::line;
-use engine::model::labels::Labels;
+use super::parse::Parsed;
+use engine::model::object::Object;
 use engine::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
 use engine::rules::{Outcome, codes};
 use engine::verdict::Finding;
+use manifest::objects::Item;
 use report::{Notice, Place, Report};
 
 /// The object's suppressing annotations that match no finding, one sentence each. If the object
 /// could not be judged completely, they may be needed and none is named.
-pub(super) fn on_object(annotations: &Labels, findings: &[Finding]) -> Vec<String> {
-    if is_unknown(findings) {
+pub(super) fn on_object(
+    parsed: &Parsed,
+    known: &Item,
+    findings: &[Finding],
+    is_unrendered: bool,
+) -> Vec<String> {
+    // An object without pods may need the suppression once it has some, and another overlay may
+    // need it now.
+    let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
+    if asleep || is_unrendered || parsed.is_shared(known) || is_unknown(findings) {
         return Vec::new();
     }
+    let annotations = &known.object.metadata().annotations;
     let mut unused: Vec<String> = ignored_rules(annotations)
         .filter(|rule| findings.iter().all(|finding| finding.rule != *rule))
         .filter_map(|rule| match codes::find(rule) {
