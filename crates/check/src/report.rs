@@ -43,9 +43,7 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
     };
     report.notices = fold::notices(notices.into_iter().flatten().collect());
     report.summary.notices = report.notices.len();
-    for located in &report.findings {
-        report.summary.count(&located.finding);
-    }
+    report.count();
     if format == Format::Junit {
         let objects = parsed.reading.objects.iter();
         let judged = objects.filter(|known| known.is_judged());

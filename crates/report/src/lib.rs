@@ -376,8 +376,7 @@ pub struct Compared {
 }
 
 impl Summary {
-    /// Counts a finding.
-    pub fn count(&mut self, finding: &Finding) {
+    fn count(&mut self, finding: &Finding) {
         match finding.action {
             Action::Deny => self.deny += 1,
             Action::Fix => self.fix += 1,
@@ -528,7 +527,7 @@ impl Report {
     }
 
     /// The errors and warnings that people see: those that are not in an earlier report.
-    fn reported(&self) -> impl Iterator<Item = (Severity, &Located)> {
+    pub fn reported(&self) -> impl Iterator<Item = (Severity, &Located)> {
         self.found()
             .filter(|(_, located)| located.is_new != Some(false))
     }
