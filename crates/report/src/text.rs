@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::iter::once;
 use std::ops::Range;
 
 use annotate_snippets::{
@@ -38,7 +39,14 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         }
         writeln!(out)?;
     }
-    live(report, style, out)?;
+    let overrides: Vec<String> = report.overrides.iter().map(ToString::to_string).collect();
+    for (title, sentences) in [("Overrides", &overrides), ("Not seen", &report.open)] {
+        if style.summary && !sentences.is_empty() {
+            writeln!(out, "{title}: {}", sentences.len())?;
+        } else {
+            list(title, sentences, style, out)?;
+        }
+    }
     for hint in &report.hints {
         writeln!(out, "{hint}")?;
     }
@@ -119,16 +127,10 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
 /// A rendered block without the lines that contain only its frame.
 fn without_empty_frame(rendered: &str) -> String {
     let lines = rendered.lines().filter(|line| {
-        let mut text = String::with_capacity(line.len());
-        let mut is_escape = false;
-        for letter in line.chars() {
-            match letter {
-                '\x1b' => is_escape = true,
-                'm' if is_escape => is_escape = false,
-                _ if is_escape => {}
-                _ => text.push(letter),
-            }
-        }
+        let mut parts = line.split('\x1b');
+        let first = parts.next().unwrap_or_default();
+        let after_escapes = parts.filter_map(|it| Some(it.split_once('m')?.1));
+        let text: String = once(first).chain(after_escapes).collect();
         text.trim() != "|"
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -203,14 +205,13 @@ fn picture<'r>(
     for other in others(together, consequence) {
         group = group.element(note(&other, style));
     }
-    let Some(help) = help(first) else {
-        return group.elements((!is_known).then(|| more_of(rule)));
-    };
-    if said.helps.contains(&(rule, help.clone())) {
-        return group;
+    if let Some(help) = help(first) {
+        if said.helps.contains(&(rule, help.clone())) {
+            return group;
+        }
+        group = group.element(Level::HELP.message(wrapped(&help, style.width)));
+        said.helps.push((rule, help));
     }
-    group = group.element(Level::HELP.message(wrapped(&help, style.width)));
-    said.helps.push((rule, help));
     group.elements((!is_known).then(|| more_of(rule)))
 }
 
@@ -241,14 +242,15 @@ fn note(text: &str, style: Style) -> Message<'static> {
 fn others(together: &[(Severity, &Located)], mut say: impl FnMut(&Located) -> &str) -> Vec<String> {
     let mut notes = Vec::new();
     for (number, (severity, other)) in together.iter().enumerate().skip(1) {
+        let (rule, message) = (other.finding.rule, &other.finding.message);
         let is_same = |(as_grave, earlier): &(Severity, &Located)| {
-            as_grave == severity && say_the_same(earlier, other)
+            let earlier = &earlier.finding;
+            as_grave == severity && earlier.rule == rule && earlier.message == *message
         };
         notes.push(if together[..number].iter().any(is_same) {
             again(other)
         } else {
-            let (severity, rule) = (severity.name(), other.finding.rule);
-            format!("{severity}[{rule}] too: {}", say(other))
+            format!("{}[{rule}] too: {}", severity.name(), say(other))
         });
     }
     notes
@@ -401,26 +403,10 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
 /// The owner of the object, and the command that shows what to change there, on its own line for
 /// copying.
 fn owner_notes(owner: Option<&Owner>, style: Style) -> Vec<Message<'static>> {
-    let Some(owner) = owner else {
-        return Vec::new();
-    };
-    let mut notes = vec![note(&format!("written by {owner}"), style)];
-    let command = owner.command.as_ref();
-    notes.extend(command.map(|it| Level::HELP.message(format!("look at: {it}"))));
-    notes
-}
-
-/// Prints the remaining facts about a live cluster.
-fn live(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let overrides: Vec<String> = report.overrides.iter().map(ToString::to_string).collect();
-    for (title, sentences) in [("Overrides", &overrides), ("Not seen", &report.open)] {
-        if style.summary && !sentences.is_empty() {
-            writeln!(out, "{title}: {}", sentences.len())?;
-        } else {
-            list(title, sentences, style, out)?;
-        }
-    }
-    Ok(())
+    let written = owner.map(|it| note(&format!("written by {it}"), style));
+    let command = owner.and_then(|it| it.command.as_ref());
+    let command = command.map(|it| Level::HELP.message(format!("look at: {it}")));
+    written.into_iter().chain(command).collect()
 }
 
 /// Prints the sentences below a title, if there are any.
@@ -487,11 +473,6 @@ fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
     } else {
         message
     }
-}
-
-/// Whether two findings about one object have the same text.
-fn say_the_same(a: &Located, b: &Located) -> bool {
-    a.finding.rule == b.finding.rule && a.finding.message == b.finding.message
 }
 
 /// The note for a finding that has the same text as an earlier one.
