@@ -213,7 +213,7 @@ impl Checked {
             })
         });
         json(&Verdict {
-            summary: self.report.summarised() + nothing(&self.report.summary),
+            summary: report::summary(&self.report.summary) + nothing(&self.report.summary),
             objects: objects.collect(),
             asides: self.report.asides(),
         })

@@ -17,12 +17,9 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
         }
         for (reason, located) in report.suppressed() {
             let finding = &located.finding;
-            let (place, rule) = (at(located.place.as_ref()), finding.rule);
-            writeln!(
-                out,
-                "{place}suppressed[{rule}] {}: {reason}",
-                finding.object
-            )?;
+            let (rule, object) = (finding.rule, &finding.object);
+            let place = at(located.place.as_ref());
+            writeln!(out, "{place}suppressed[{rule}] {object}: {reason}")?;
         }
         for notice in &report.notices {
             let place = at(notice.place.as_ref());
@@ -43,15 +40,10 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
 
 /// A finding on one line.
 pub(super) fn line(severity: Severity, located: &Located) -> String {
+    let (place, severity) = (at(located.place.as_ref()), severity.name());
     let finding = &located.finding;
-    format!(
-        "{}{}[{}] {}: {}",
-        at(located.place.as_ref()),
-        severity.name(),
-        finding.rule,
-        finding.object,
-        finding.brief
-    )
+    let (rule, object, brief) = (finding.rule, &finding.object, &finding.brief);
+    format!("{place}{severity}[{rule}] {object}: {brief}")
 }
 
 pub(super) fn at(place: Option<&Place>) -> String {

@@ -43,7 +43,7 @@ mod text;
 mod words;
 
 pub use earlier::Earlier;
-pub use words::by_namespace;
+pub use words::{by_namespace, summary};
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -462,11 +462,6 @@ pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write)
 
 /// The parts of [`Format::Html`], for a page that shows a finding when the user opens it.
 impl Report {
-    /// The summary in words.
-    pub fn summarised(&self) -> String {
-        words::summary(&self.summary)
-    }
-
     /// The errors and warnings, grouped by object.
     pub fn by_object(&self) -> Vec<Vec<(Severity, &Located)>> {
         let sections = words::sections(self).into_iter();
@@ -507,7 +502,14 @@ impl Report {
         let order = by_namespace(self).into_iter();
         let order: Vec<String> = order.map(|it| it.name.to_owned()).collect();
         let rank = |namespace: &str| order.iter().position(|it| it == namespace);
-        let gravest = gravest(&self.findings);
+        let mut gravest: BTreeMap<String, Action> = BTreeMap::new();
+        for located in &self.findings {
+            let action = located.finding.action;
+            let known = gravest.entry(located.finding.object.to_string());
+            known
+                .and_modify(|it| *it = action.min(*it))
+                .or_insert(action);
+        }
         self.findings.sort_by_cached_key(|located| {
             let finding = &located.finding;
             let object = finding.object.to_string();
@@ -543,18 +545,6 @@ impl Report {
             .iter()
             .filter_map(|located| Some((located.finding.suppressed.as_ref()?, located)))
     }
-}
-
-/// The most severe action for each object.
-fn gravest(findings: &[Located]) -> BTreeMap<String, Action> {
-    let mut gravest = BTreeMap::new();
-    for located in findings {
-        let action = located.finding.action;
-        let known = gravest.entry(located.finding.object.to_string());
-        let known = known.or_insert(action);
-        *known = action.min(*known);
-    }
-    gravest
 }
 
 #[cfg(test)]

@@ -51,10 +51,8 @@ impl Stuck {
     /// The claim, as `PersistentVolumeClaim shop/data`.
     pub(super) fn claim(&self) -> String {
         let volume = &self.case.volume;
-        format!(
-            "PersistentVolumeClaim {}/{}",
-            volume.namespace, volume.claim
-        )
+        let (namespace, claim) = (&volume.namespace, &volume.claim);
+        format!("PersistentVolumeClaim {namespace}/{claim}")
     }
 }
 

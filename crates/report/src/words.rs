@@ -5,12 +5,12 @@ use std::fmt;
 
 use doctor::diagnosis::{CaseEntry, WaitingEntry, span};
 
-use super::live::{Origin, Stuck};
+use super::live::Stuck;
 use super::{Compared, Located, Missing, Report, Severity, Summary, Unopened};
 use engine::model::words::listed;
 
 /// The summary in words.
-pub(super) fn summary(summary: &Summary) -> String {
+pub fn summary(summary: &Summary) -> String {
     let unopened: Vec<String> = summary
         .unopened
         .iter()
@@ -195,19 +195,6 @@ pub(super) fn by_rule(report: &Report) -> Vec<Counts<'static>> {
     rules
 }
 
-/// The cluster that a report is about, and the time.
-pub(super) fn origin_of_cluster(origin: &Origin) -> String {
-    let Origin {
-        cluster,
-        namespace,
-        at,
-    } = origin;
-    match namespace {
-        Some(namespace) => format!("Cluster {cluster}, namespace {namespace}, {at:.0}"),
-        None => format!("Cluster {cluster}, {at:.0}"),
-    }
-}
-
 /// The counts of the problems in a namespace, or of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts<'r> {
@@ -228,14 +215,11 @@ impl fmt::Display for Counts<'_> {
         } else {
             self.name
         };
-        write!(f, "{name}: ")?;
-        if self.stuck > 0 {
-            write!(f, "{} stuck", self.stuck)?;
-        }
+        let found = severities(self.errors, self.warnings);
         match (self.stuck, self.errors + self.warnings) {
-            (0, _) => f.write_str(&severities(self.errors, self.warnings)),
-            (_, 0) => Ok(()),
-            _ => write!(f, ", {}", severities(self.errors, self.warnings)),
+            (0, _) => write!(f, "{name}: {found}"),
+            (stuck, 0) => write!(f, "{name}: {stuck} stuck"),
+            (stuck, _) => write!(f, "{name}: {stuck} stuck, {found}"),
         }
     }
 }
@@ -324,7 +308,7 @@ fn same_object(a: &Located, b: &Located) -> bool {
 }
 
 /// The most pods that are named; further ones are counted.
-const NAMED: usize = 5;
+pub(super) const NAMED: usize = 5;
 
 /// The waiting pods, their nodes and the time that they have waited.
 pub(super) fn waiting(case: &CaseEntry) -> String {
@@ -349,14 +333,12 @@ pub(super) fn so_far(waiting: &WaitingEntry) -> String {
 
 /// Formats counts as `2 errors, 1 warning`, without a count that is zero.
 pub(crate) fn severities(errors: usize, warnings: usize) -> String {
+    let of_errors = amount(errors, "error");
+    let of_warnings = amount(warnings, "warning");
     match (errors, warnings) {
-        (errors, 0) => amount(errors, "error"),
-        (0, warnings) => amount(warnings, "warning"),
-        (errors, warnings) => format!(
-            "{}, {}",
-            amount(errors, "error"),
-            amount(warnings, "warning")
-        ),
+        (_, 0) => of_errors,
+        (0, _) => of_warnings,
+        _ => format!("{of_errors}, {of_warnings}"),
     }
 }
 

@@ -31,7 +31,11 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
                 header {
                     h1 { "Volumes at risk" }
                     @if let Some(origin) = &report.origin {
-                        p.origin { (words::origin_of_cluster(origin)) }
+                        p.origin {
+                            "Cluster " (origin.cluster)
+                            @if let Some(namespace) = &origin.namespace { ", namespace " (namespace) }
+                            ", " (format!("{:.0}", origin.at))
+                        }
                     }
                     p.summary { (words::summary(&report.summary)) }
                 }
