@@ -87,16 +87,14 @@ impl Earlier {
     pub fn compare(&self, report: &mut Report) {
         let known = Matches::of(&self.findings);
         let silent = Matches::of(self.suppressed.iter().chain(&self.findings));
-        let (mut reported, mut suppressed) = (Vec::new(), Vec::new());
-        for located in &mut report.findings {
-            match (located.finding.action, &located.finding.suppressed) {
-                (Action::Ignore, None) => {}
-                (Action::Ignore, Some(_)) => suppressed.push(located),
-                _ => reported.push(located),
-            }
-        }
+        let is_reported = |it: &&mut Located| it.finding.action != Action::Ignore;
+        let (reported, others): (Vec<_>, Vec<_>) =
+            report.findings.iter_mut().partition(is_reported);
+        let suppressed = others
+            .into_iter()
+            .filter(|it| it.finding.suppressed.is_some());
         let mut still = known.mark(reported);
-        silent.mark(suppressed);
+        silent.mark(suppressed.collect());
         for stuck in &mut report.stuck {
             let volume = &stuck.case.volume;
             let is_known = self.stuck.iter().any(|earlier| {
@@ -156,13 +154,8 @@ impl<'e> Matches<'e> {
         let is_it = |earlier: &&EarlierFinding| {
             earlier.covers(located) && (!same_file || earlier.file.as_deref() == file)
         };
-        match known.iter().position(is_it) {
-            Some(at) => {
-                known.swap_remove(at);
-                true
-            }
-            None => false,
-        }
+        let matched = known.iter().position(is_it);
+        matched.map(|at| known.swap_remove(at)).is_some()
     }
 }
 

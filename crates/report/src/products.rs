@@ -186,14 +186,11 @@ pub fn page(products: &[Product]) -> String {
 fn cells(product: &Product) -> [String; 7] {
     let summary = &product.summary;
     let attached = match summary.attach {
+        _ if summary.node_local != "no" => "on its node",
         it if it.starts_with("not attached") => "no",
         it if it.starts_with("attached (assumed)") => "assumed",
         it if it.starts_with("attached") => "yes",
         _ => "unknown",
-    };
-    let attached = match summary.node_local {
-        "no" => attached,
-        _ => "on its node",
     };
     let mut takes: Vec<String> = product.sharing.iter().map(ToString::to_string).collect();
     for (what, modes) in [("files", &summary.filesystem), ("blocks", &summary.block)] {
