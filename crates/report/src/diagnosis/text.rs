@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::super::safe;
-use super::super::words::{amount, folded, so_far};
+use super::super::words::{NAMED, amount, folded, so_far};
 use super::{Diagnosis, Ways};
 use doctor::diagnosis::{
     CaseEntry, Examined, Health, HolderEntry, Purpose, SuggestedAction, WaitingEntry, span,
@@ -11,9 +11,6 @@ use doctor::diagnosis::{
 
 /// The most characters of a line.
 const WIDTH: usize = 99;
-
-/// The most pods that are named; further ones are counted.
-const NAMED: usize = 5;
 
 pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> io::Result<()> {
     let in_full = diagnosis.in_full();
@@ -193,10 +190,8 @@ fn waits(waiting: &WaitingEntry) -> String {
 
 fn holds(holder: &HolderEntry) -> String {
     let node = holder.node.as_deref().unwrap_or("no node");
-    format!(
-        "{}, {}, on {node}: {}",
-        holder.pod, holder.workload, holder.state
-    )
+    let (pod, workload, state) = (&holder.pod, &holder.workload, &holder.state);
+    format!("{pod}, {workload}, on {node}: {state}")
 }
 
 /// The number of pods besides the one that is named.
