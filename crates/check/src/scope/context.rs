@@ -2,14 +2,14 @@
 //! them.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::parse::Parsed;
 use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, stems, target};
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::{Object, ObjectKind};
-use engine::model::words::listed;
+use engine::model::words::some;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::snapshot::{BatchOrder, Snapshot};
 use manifest::helm_hook::HelmHook;
@@ -531,17 +531,8 @@ impl<'p> Walk<'_, 'p> {
 
     /// The files that contain the definitions.
     fn files(&self, definitions: &[usize]) -> String {
-        let mut files: Vec<String> = definitions
-            .iter()
-            .map(|number| self.scopes.name(self.scopes.source(*number)).to_owned())
-            .collect();
-        files.sort();
-        files.dedup();
-        let more = files.len().saturating_sub(3);
-        files.truncate(3);
-        if more > 0 {
-            files.push(format!("{more} more"));
-        }
-        listed(&files, "and")
+        let file = |number: &usize| self.scopes.name(self.scopes.source(*number));
+        let files: BTreeSet<&str> = definitions.iter().map(file).collect();
+        some(files.into_iter().map(str::to_owned).collect())
     }
 }
