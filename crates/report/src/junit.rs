@@ -45,11 +45,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         };
         let name = format!("{about}: note");
         let mut case = case(name, file, TestCaseStatus::success());
-        case.set_system_out(format!(
-            "{}note: {}",
-            at(notice.place.as_ref()),
-            notice.text
-        ));
+        let (place, text) = (at(notice.place.as_ref()), &notice.text);
+        case.set_system_out(format!("{place}note: {text}"));
         reported.insert((file, about));
         suites.entry(file).or_default().push(case);
     }

@@ -1,5 +1,6 @@
 //! Sentences that several formats share.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -11,11 +12,6 @@ use engine::model::words::listed;
 
 /// The summary in words.
 pub fn summary(summary: &Summary) -> String {
-    let unopened: Vec<String> = summary
-        .unopened
-        .iter()
-        .map(|(what, count)| amount(*count, what))
-        .collect();
     let mut text = String::new();
     if summary.stuck > 0 {
         text = format!("{} stuck now. ", amount(summary.stuck, "volume"));
@@ -45,8 +41,8 @@ pub fn summary(summary: &Summary) -> String {
         text += &format!("; {} could not be read", summary.unreadable);
     }
     text.push('.');
-    if !unopened.is_empty() {
-        text += &format!(" Not looked into: {}.", listed(&unopened, "and"));
+    if !summary.unopened.is_empty() {
+        text += &format!(" Not looked into: {}.", amounts(&summary.unopened));
     }
     if let Some(compared) = &summary.compared {
         text += &format!(" {}", since(compared));
@@ -104,17 +100,23 @@ fn origin(summary: &Summary) -> String {
 
 /// The skipped objects, with the names of the most frequent kinds.
 fn skipped(kinds: &BTreeMap<String, usize>) -> String {
-    const NAMED: usize = 3;
     let all: usize = kinds.values().sum();
     let mut kinds: Vec<(&String, &usize)> = kinds.iter().collect();
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let named: Vec<String> = kinds
-        .iter()
-        .take(NAMED)
-        .map(|(kind, count)| format!("{count} {kind}"))
-        .collect();
-    let rest = if kinds.len() > NAMED { ", …" } else { "" };
-    format!("{all} of other kinds skipped ({}{rest})", named.join(", "))
+    let named = kinds.iter().map(|(kind, count)| format!("{count} {kind}"));
+    let named = beginning(&named.collect::<Vec<_>>());
+    format!("{all} of other kinds skipped ({named})")
+}
+
+/// The most names in a sentence.
+const MOST_NAMES: usize = 3;
+
+/// The first few names.
+fn beginning<S: Borrow<str>>(names: &[S]) -> String {
+    match names.split_at_checked(MOST_NAMES) {
+        Some((first, [_, ..])) => first.join(", ") + ", …",
+        _ => names.join(", "),
+    }
 }
 
 /// The most reasons that are named if each applies to one object only.
@@ -173,18 +175,12 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
 
 /// The number of each kind, and the names of the first few.
 fn by_kind(all: &[&Unopened]) -> String {
-    const NAMED: usize = 3;
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for unopened in all {
         *kinds.entry(&unopened.what).or_default() += 1;
     }
-    let kinds: Vec<String> = kinds
-        .iter()
-        .map(|(kind, count)| amount(*count, kind))
-        .collect();
-    let named: Vec<&str> = all.iter().take(NAMED).map(|it| it.path.as_str()).collect();
-    let rest = if all.len() > NAMED { ", …" } else { "" };
-    format!("{} ({}{rest})", listed(&kinds, "and"), named.join(", "))
+    let named: Vec<&str> = all.iter().map(|it| it.path.as_str()).collect();
+    format!("{} ({})", amounts(&kinds), beginning(&named))
 }
 
 /// The counts of each rule, the most frequent rule first.
@@ -340,6 +336,12 @@ pub(crate) fn severities(errors: usize, warnings: usize) -> String {
         (0, _) => of_warnings,
         _ => format!("{of_errors}, {of_warnings}"),
     }
+}
+
+/// The number of each kind, as a list.
+fn amounts<K: Borrow<str>>(kinds: &BTreeMap<K, usize>) -> String {
+    let of_kind = |(kind, count): (&K, &usize)| amount(*count, kind.borrow());
+    listed(&kinds.iter().map(of_kind).collect::<Vec<_>>(), "and")
 }
 
 pub(super) fn amount(number: usize, what: &str) -> String {
