@@ -43,10 +43,10 @@
 //! let reading = Reading::of(vec![text], None, &NoFiles);
 //! let parsed = parse(reading, Snapshot::complete(), jiff::Timestamp::UNIX_EPOCH);
 //!
-//! let report = parsed.report(&policy, &NoFiles, Format::Text);
+//! let report = parsed.report(|_| true, &policy, &NoFiles, Format::Text);
 //! let found = &report.findings[0];
 //! assert_eq!(found.finding.rule, "rolling-update-overlap");
-//! assert_eq!(found.place.as_ref().map(|it| it.line), Some(10));
+//! assert_eq!(found.place.as_ref().map(|it| it.line.number), Some(10));
 //!
 //! let edited = parsed.edits(&policy, None, &NoFiles).files;
 //! let edited = edited.values().next().map(|it| it.after.as_str());
@@ -89,19 +89,9 @@ use rayon::prelude::*;
 use scope::Scopes;
 
 impl Parsed {
-    /// Judges all objects and places the findings in their files.
+    /// Judges the objects that are `wanted` and places the findings in their files; the other
+    /// objects remain facts for them.
     pub fn report(
-        &self,
-        effective: &EffectivePolicy,
-        files: &dyn Files,
-        format: ::report::Format,
-    ) -> ::report::Report {
-        self.report_of(|_| true, effective, files, format)
-    }
-
-    /// The same report for only the objects that are `wanted`; the others remain facts for them.
-    #[must_use]
-    pub fn report_of(
         &self,
         wanted: impl Fn(&ObjectRef) -> bool + Sync,
         effective: &EffectivePolicy,

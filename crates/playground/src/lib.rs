@@ -185,7 +185,7 @@ impl Checked {
         Ok(Self {
             text: text.to_owned(),
             effective,
-            report: parsed.report(effective, &NoFiles, Format::Json),
+            report: parsed.report(|_| true, effective, &NoFiles, Format::Json),
             parsed,
         })
     }
@@ -228,7 +228,7 @@ impl Checked {
         let wanted = |object: &ObjectRef| *object == opened.finding.object;
         let mut report = self
             .parsed
-            .report_of(wanted, self.effective, &NoFiles, Format::Html);
+            .report(wanted, self.effective, &NoFiles, Format::Html);
         let is_opened =
             |it: &Located| it.place == opened.place && it.finding.rule == opened.finding.rule;
         report.findings.retain(is_opened);

@@ -145,7 +145,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
     } else {
         read(Kustomizations::Rendered, facts)?
     };
-    let mut report = parsed.report(&effective, &repository, options.report.format);
+    let mut report = parsed.report(|_| true, &effective, &repository, options.report.format);
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
         let text = fs::read_to_string(&file).unwrap_or_default();
         let unused = unused_exemptions(effective.policy(), &file, &text, &report, &repository);
