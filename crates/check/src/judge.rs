@@ -108,10 +108,8 @@ pub(super) fn judge(
 ) -> Option<Judged> {
     let known = &parsed.reading.objects[number];
     let document = FileDocument::of(known, parsed.now);
-    let mode = Mode::Propose;
-    let Verdict {
-        findings, notices, ..
-    } = verdict(parsed, number, context, effective, &document, mode);
+    let verdict = verdict(parsed, number, context, effective, &document, Mode::Propose);
+    let (findings, notices) = (verdict.findings, verdict.notices);
     let is_unrendered = context.doubt(parsed, known).is_some();
     let unused = unused_suppressions::on_object(parsed, known, &findings, is_unrendered);
     if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {

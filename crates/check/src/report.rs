@@ -158,11 +158,9 @@ impl FileText<'_> {
             Origin::Input | Origin::Chart(_) => false,
         };
         let template = known.template.as_deref().filter(|_| is_kustomization);
-        let file = self.files.real(Path::new(template?))?;
-        let is_part = self.parsed.reading.parts.contains(&file);
-        is_part
-            .then(|| hunk::at_origin(self.files, &file, &known.reference, proposal))
-            .flatten()
+        let file = self.files.real(Path::new(template?));
+        let file = file.filter(|it| self.parsed.reading.parts.contains(it))?;
+        hunk::at_origin(self.files, &file, &known.reference, proposal)
     }
 
     fn place(&self, known: &Item, field: &str, spot: Spot) -> Place {

@@ -224,11 +224,10 @@ impl<'p> Scopes<'p> {
         name: &Text,
     ) -> Option<(&'p Item, &'p Claim)> {
         let all = self.definitions(&claim_key(namespace, name.clone()));
-        let mut own = all.iter().filter(|it| self.source(**it) == source);
-        let number = match (all, own.next(), own.next()) {
-            ([only], ..) => only,
-            (_, Some(first), None) => first,
-            _ => return None,
+        let own = all.iter().copied();
+        let own: Vec<usize> = own.filter(|it| self.source(*it) == source).collect();
+        let (([number], _) | (_, [number])) = (all, &own[..]) else {
+            return None;
         };
         let known = &self.parsed.reading.objects[*number];
         match &known.object {
