@@ -5,7 +5,6 @@ use std::cell::OnceCell;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::parse::Parsed;
 use super::scope::{APPLIED_TOGETHER, Context};
 use super::unused_suppressions;
 use engine::model::object::Object;
@@ -60,13 +59,13 @@ impl Document for FileDocument<'_> {
 
 /// Judges the object with the number `number` in its context.
 pub(super) fn verdict(
-    parsed: &Parsed,
-    number: usize,
     context: &Context<'_>,
+    number: usize,
     effective: &EffectivePolicy,
     document: &FileDocument<'_>,
     mode: Mode,
 ) -> Verdict {
+    let parsed = context.parsed;
     let known = &parsed.reading.objects[number];
     let review = Review {
         object: &known.object,
@@ -101,16 +100,16 @@ pub(super) struct Judged {
 /// Judges the object with the number `number` in its context; `None` if there are no findings or
 /// notices, as for most objects.
 pub(super) fn judge(
-    parsed: &Parsed,
-    effective: &EffectivePolicy,
     context: &Context<'_>,
     number: usize,
+    effective: &EffectivePolicy,
 ) -> Option<Judged> {
+    let parsed = context.parsed;
     let known = &parsed.reading.objects[number];
     let document = FileDocument::of(known, parsed.now);
-    let verdict = verdict(parsed, number, context, effective, &document, Mode::Propose);
+    let verdict = verdict(context, number, effective, &document, Mode::Propose);
     let (findings, notices) = (verdict.findings, verdict.notices);
-    let is_unrendered = context.doubt(parsed, known).is_some();
+    let is_unrendered = context.doubt(known).is_some();
     let unused = unused_suppressions::on_object(parsed, known, &findings, is_unrendered);
     if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {
         return None;
@@ -128,13 +127,12 @@ pub(super) fn judge(
     };
     if !findings.is_empty() {
         let start = document.spot("");
-        let elsewhere = elsewhere(parsed, known, context).into_iter();
+        let elsewhere = elsewhere(context, known).into_iter();
         judged.notices.extend(elsewhere.map(|text| (text, start)));
     }
     for mut finding in findings {
-        judged
-            .notices
-            .extend(qualify(&mut finding, parsed, context, number, &document));
+        let qualified = qualify(&mut finding, context, number, &document);
+        judged.notices.extend(qualified);
         let spot = document.spot(&finding.field_path);
         match as_notice(known, &finding) {
             Some(text) => judged.notices.push((text, spot)),
@@ -153,11 +151,11 @@ pub(super) fn judge(
 /// Adds to the finding, and to notices, the ambiguous or assumed facts that it depends on.
 fn qualify(
     finding: &mut Finding,
-    parsed: &Parsed,
     context: &Context<'_>,
     number: usize,
     document: &FileDocument<'_>,
 ) -> Vec<(String, Spot)> {
+    let parsed = context.parsed;
     let known = &parsed.reading.objects[number];
     let namespace = &known.object.metadata().namespace;
     let mut ambiguous = context.ambiguous_of(number);
@@ -186,7 +184,7 @@ fn qualify(
         finding.assume("unless the release changes it");
         finding.message += &format!(" {unknown} may change this.");
     }
-    if let Some(doubt) = context.doubt(parsed, known) {
+    if let Some(doubt) = context.doubt(known) {
         finding.assume("unless rendering changes it");
         finding.message += &format!(" {doubt}, which was not rendered, may change this.");
     }
@@ -209,21 +207,19 @@ fn as_notice(known: &Item, finding: &Finding) -> Option<String> {
     let Object::Workload(workload) = &known.object else {
         return None;
     };
+    let room = workload.strategy.room(workload.replicas);
     let chosen = finding.outcome == Outcome::Delay
         && finding.action == Action::Warn
-        && workload
-            .strategy
-            .room(workload.replicas)
-            .is_some_and(|room| room.surge == 0);
+        && room.is_some_and(|room| room.surge == 0);
     chosen.then(|| format!("With maxSurge: 0, as chosen here: {message}"))
 }
 
 /// The notices about claims of a workload that, in the facts, exist only in one other namespace.
-fn elsewhere(parsed: &Parsed, known: &Item, context: &Context<'_>) -> Vec<String> {
+fn elsewhere(context: &Context<'_>, known: &Item) -> Vec<String> {
     let Object::Workload(workload) = &known.object else {
         return Vec::new();
     };
-    let facts = parsed.facts.view();
+    let facts = context.parsed.facts.view();
     let own = &workload.metadata.namespace;
     workload
         .template

@@ -108,8 +108,8 @@ impl Parsed {
             let context = scopes.around(&group);
             let is_wanted = |it: &&usize| wanted(&self.reading.objects[**it].reference);
             let objects = group.iter().filter(is_wanted);
-            let judged = objects.filter_map(|it| judge::judge(self, effective, &context, *it));
-            report::place(self, files, format, &scopes, &context, judged.collect())
+            let judged = objects.filter_map(|it| judge::judge(&context, *it, effective));
+            report::place(files, format, &scopes, &context, judged.collect())
         });
         report::report(self, placed.collect(), format)
     }

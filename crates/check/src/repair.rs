@@ -92,11 +92,11 @@ impl Parsed {
             let context = scopes.around(&numbers);
             let sure = numbers
                 .iter()
-                .filter(|number| !rests_on_an_assumption(&context, self, **number));
+                .filter(|number| !rests_on_an_assumption(&context, **number));
             repairable.extend(sure.filter_map(|number| {
                 let known = &self.reading.objects[*number];
                 let document = FileDocument::of(known, self.now);
-                let verdict = verdict(self, *number, &context, effective, &document, mode);
+                let verdict = verdict(&context, *number, effective, &document, mode);
                 let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
                 let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
                 Some(Repairable {
@@ -113,9 +113,9 @@ impl Parsed {
 
 /// Whether facts about a claim that the object uses are only assumed, or a kustomization that was
 /// not rendered may change the object.
-fn rests_on_an_assumption(context: &Context<'_>, parsed: &Parsed, number: usize) -> bool {
-    let known = &parsed.reading.objects[number];
-    if context.doubt(parsed, known).is_some() {
+fn rests_on_an_assumption(context: &Context<'_>, number: usize) -> bool {
+    let known = &context.parsed.reading.objects[number];
+    if context.doubt(known).is_some() {
         return true;
     }
     let Object::Workload(workload) = &known.object else {

@@ -59,7 +59,6 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
 /// The findings and notices of objects of one file with their lines, for which the file is read
 /// again.
 pub(super) fn place(
-    parsed: &Parsed,
     files: &dyn Files,
     format: Format,
     scopes: &Scopes<'_>,
@@ -69,6 +68,7 @@ pub(super) fn place(
     let Some(first) = judged.first() else {
         return Placed::default();
     };
+    let parsed = context.parsed;
     let origin = parsed.text(&parsed.reading.objects[first.number]);
     let source = &origin.source;
     let text = source.text().unwrap_or_default();

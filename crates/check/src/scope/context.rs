@@ -23,6 +23,7 @@ const MAX_ORDINALS: i64 = 16;
 
 /// The objects that are facts for those of one file.
 pub(crate) struct Context<'p> {
+    pub(crate) parsed: &'p Parsed,
     pub(crate) cluster: Snapshot,
     pub(crate) order: BatchOrder,
     /// The name of something that was not rendered and may change one of them.
@@ -68,8 +69,8 @@ impl ClaimNote {
 impl<'p> Context<'p> {
     /// The name, as shown in messages, of something that was not rendered and may change fields
     /// that matter for the object in this context.
-    pub(crate) fn doubt(&self, parsed: &'p Parsed, known: &Item) -> Option<&'p str> {
-        parsed.text(known).doubt.as_deref().or(self.doubt)
+    pub(crate) fn doubt(&self, known: &Item) -> Option<&'p str> {
+        self.parsed.text(known).doubt.as_deref().or(self.doubt)
     }
 
     /// The notes on assumptions in the judgement of the object with the number `number`.
@@ -129,6 +130,7 @@ impl<'p> Scopes<'p> {
             .iter()
             .map(|it| self.parsed.text(&self.parsed.reading.objects[*it]));
         Context {
+            parsed: self.parsed,
             cluster,
             order: BatchOrder::of(judged),
             doubt: doubts.filter_map(|it| it.doubt.as_deref()).next(),
