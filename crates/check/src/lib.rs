@@ -84,6 +84,7 @@ pub use unused_suppressions::unused_exemptions;
 
 use engine::model::object::ObjectRef;
 use engine::verdict::EffectivePolicy;
+use judge::Subject;
 #[cfg(feature = "threads")]
 use rayon::prelude::*;
 use scope::Scopes;
@@ -108,7 +109,7 @@ impl Parsed {
             let context = scopes.around(&group);
             let is_wanted = |it: &&usize| wanted(&self.reading.objects[**it].reference);
             let objects = group.iter().filter(is_wanted);
-            let judged = objects.filter_map(|it| judge::judge(&context, *it, effective));
+            let judged = objects.filter_map(|it| Subject::of(&context, *it).judge(effective));
             report::place(files, format, &scopes, &context, judged.collect())
         });
         report::report(self, placed.collect(), format)

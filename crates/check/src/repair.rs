@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::files::Files;
-use super::judge::{FileDocument, verdict};
+use super::judge::Subject;
 use super::merge_patch;
 use super::parse::Parsed;
 use super::scope::{Context, Scopes};
@@ -39,7 +39,7 @@ pub struct Edits {
 /// An object that has a remedy.
 struct Repairable<'p> {
     known: &'p Item,
-    document: FileDocument<'p>,
+    document: Value,
     patch: Patch,
     /// The names of the remedies in the patch.
     remedies: String,
@@ -94,16 +94,15 @@ impl Parsed {
                 .iter()
                 .filter(|number| !rests_on_an_assumption(&context, **number));
             repairable.extend(sure.filter_map(|number| {
-                let known = &self.reading.objects[*number];
-                let document = FileDocument::of(known, self.now);
-                let verdict = verdict(&context, *number, effective, &document, mode);
+                let subject = Subject::of(&context, *number);
+                let verdict = subject.verdict(effective, mode);
                 let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
                 let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
                 Some(Repairable {
-                    known,
+                    known: &self.reading.objects[*number],
                     patch: verdict.patch?,
                     remedies: remedies.join(", "),
-                    document,
+                    document: subject.document().clone(),
                 })
             }));
         }
@@ -135,10 +134,10 @@ impl Repairable<'_> {
         let origin = template.map_or_else(String::new, |template| {
             format!(", rendered from {template}")
         });
-        let mut after = self.document.value().clone();
+        let mut after = self.document.clone();
         // The patch was made for this object, so it applies.
         let _ = json_patch::patch(&mut after, &self.patch);
-        let patch = merge_patch::strategic(object, self.document.value(), &after);
+        let patch = merge_patch::strategic(object, &self.document, &after);
         let patch = safe::yaml(edit::to_yaml(&patch), &patch);
         let title = format!("A patch for {object}{origin}.");
         format!("---\n# {}\n{patch}", safe::line(&title))
