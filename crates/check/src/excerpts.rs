@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::line;
 use super::parse::Parsed;
-use super::scope::Scopes;
+use super::report::FileText;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::Object;
@@ -21,15 +21,9 @@ const MOST_CLAIMS: usize = 3;
 /// Lines that are at least this far apart are in separate excerpts.
 const FAR: usize = 1000;
 
-/// The excerpts of `text`, the file of the object, and of the claims' own files.
-pub(super) fn of(
-    parsed: &Parsed,
-    scopes: &Scopes<'_>,
-    known: &Item,
-    located: &Located,
-    text: &str,
-    lines: &Lines<'_>,
-) -> Vec<Excerpt> {
+/// The excerpts of `file`, the file of the object, and of the claims' own files.
+pub(super) fn of(file: &FileText<'_>, known: &Item, located: &Located) -> Vec<Excerpt> {
+    let (parsed, text) = (file.scopes.parsed, file.text);
     let finding = &located.finding;
     let Some(place) = &located.place else {
         return Vec::new();
@@ -45,7 +39,7 @@ pub(super) fn of(
             };
             let namespace = &workload.metadata.namespace;
             let source = known.place.source;
-            let claim = scopes.claim(source, namespace, name);
+            let claim = file.scopes.claim(source, namespace, name);
             let label = match claim {
                 Some((there, claim))
                     if there.place.source != source && !parsed.text(there).is_rendered() =>
@@ -60,7 +54,7 @@ pub(super) fn of(
             let spot = known.outline.locate(&document, &path);
             // The line at fault has its own label.
             if path != finding.field_path {
-                marks.push(mark(text, line::at(text, lines, spot), label));
+                marks.push(mark(text, line::at(text, &file.lines, spot), label));
             }
         }
     }

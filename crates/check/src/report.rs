@@ -76,7 +76,7 @@ pub(super) fn place(
     // Each change by a remedy needs an edit.
     let shows_fixes = matches!(format, Format::Sarif | Format::Html | Format::Markdown);
     let file = FileText {
-        parsed,
+        scopes,
         files,
         origin,
         path: source.real_path().map(|path| files.path_of(path)),
@@ -89,22 +89,15 @@ pub(super) fn place(
         text: &text,
     };
     let (mut findings, mut notices) = (Vec::new(), Vec::new());
-    for Judged {
-        number,
-        is_unrendered,
-        findings: found,
-        notices: noticed,
-    } in judged
-    {
-        let known = &parsed.reading.objects[number];
-        for (finding, spot) in found {
+    for judged in judged {
+        let known = &parsed.reading.objects[judged.number];
+        for (finding, spot) in judged.findings {
             let mut located = file.locate(known, finding, spot);
-            located.is_unrendered = is_unrendered;
+            located.is_unrendered = judged.is_unrendered;
             // Findings on rendered or piped objects may be placed in another file.
             let is_here = |it: &Place| it.file == source.name;
             if shows_excerpts && located.place.as_ref().is_some_and(is_here) {
-                located.excerpts =
-                    excerpts::of(parsed, scopes, known, &located, &text, &file.lines);
+                located.excerpts = excerpts::of(&file, known, &located);
             }
             if format == Format::Html {
                 let namespace = &known.object.metadata().namespace;
@@ -113,7 +106,8 @@ pub(super) fn place(
             }
             findings.push(located);
         }
-        notices.extend(noticed.into_iter().map(|(text, spot)| Notice {
+        let noticed = judged.notices.into_iter();
+        notices.extend(noticed.map(|(text, spot)| Notice {
             object: Some(known.reference.clone()),
             place: Some(file.place(known, "metadata.annotations", spot)),
             text,
@@ -123,13 +117,13 @@ pub(super) fn place(
 }
 
 /// A file in which findings are placed.
-struct FileText<'f> {
-    parsed: &'f Parsed,
+pub(super) struct FileText<'f> {
+    pub(super) scopes: &'f Scopes<'f>,
     files: &'f dyn Files,
     origin: &'f Text,
     path: Option<String>,
-    text: &'f str,
-    lines: Lines<'f>,
+    pub(super) text: &'f str,
+    pub(super) lines: Lines<'f>,
     /// Its documents, if the format shows the changes by remedies.
     parts: Vec<Part<'f>>,
 }
@@ -159,7 +153,7 @@ impl FileText<'_> {
         };
         let template = known.template.as_deref().filter(|_| is_kustomization);
         let file = self.files.real(Path::new(template?));
-        let file = file.filter(|it| self.parsed.reading.parts.contains(it))?;
+        let file = file.filter(|it| self.scopes.parsed.reading.parts.contains(it))?;
         hunk::at_origin(self.files, &file, &known.reference, proposal)
     }
 
@@ -173,7 +167,7 @@ impl FileText<'_> {
             let written = || written::of_template(known, field, files.top(), owner, files);
             let written = release.leaves(field).then(written).flatten();
             return written.unwrap_or_else(|| {
-                let holder = &self.parsed.reading.texts[release.place.source].source;
+                let holder = &self.scopes.parsed.reading.texts[release.place.source].source;
                 written::of_release(release, holder, files)
             });
         }

@@ -39,7 +39,7 @@ type Key = (ObjectKind, Text, Text);
 
 /// The objects of the checked files, by the keys with which others refer to them.
 pub(super) struct Scopes<'p> {
-    parsed: &'p Parsed,
+    pub(super) parsed: &'p Parsed,
     places: Places,
     definitions: HashMap<Key, Vec<usize>>,
     /// The workloads by the claims in their template.
