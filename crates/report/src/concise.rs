@@ -9,7 +9,7 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
     if !summary {
         for stuck in report.stuck_now() {
             let case = &stuck.case;
-            let (cause, claim, title) = (case.cause, stuck.claim(), case.title);
+            let (cause, claim, title) = (case.cause, words::claim(case), case.title);
             writeln!(out, "stuck[{cause}] {claim}: {title}")?;
         }
         for (severity, located) in report.reported() {

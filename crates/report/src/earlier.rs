@@ -54,11 +54,6 @@ fn key(rule: &str, kind: &str, namespace: &str, name: &str) -> String {
 }
 
 impl EarlierFinding {
-    fn key(&self) -> String {
-        let object = &self.object;
-        key(&self.rule, &object.kind, &object.namespace, &object.name)
-    }
-
     /// Whether `located` is not new: it concerns the same volumes and is not more severe.
     fn covers(&self, located: &Located) -> bool {
         let finding = &located.finding;
@@ -123,7 +118,9 @@ impl<'e> Matches<'e> {
     fn of(findings: impl IntoIterator<Item = &'e EarlierFinding>) -> Self {
         let mut by_key: HashMap<_, Vec<_>> = HashMap::new();
         for finding in findings {
-            by_key.entry(finding.key()).or_default().push(finding);
+            let object = &finding.object;
+            let key = key(&finding.rule, &object.kind, &object.namespace, &object.name);
+            by_key.entry(key).or_default().push(finding);
         }
         Self(by_key)
     }

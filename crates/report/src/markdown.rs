@@ -57,7 +57,7 @@ fn stuck(stuck: &Stuck) -> String {
     format!(
         "\n**stuck now** `{}` {}\n\n{}\n{}",
         case.cause,
-        prose(&format!("{}: {}", stuck.claim(), case.title)),
+        prose(&format!("{}: {}", words::claim(case), case.title)),
         prose(&case.explanation),
         command.unwrap_or_default(),
     )

@@ -385,7 +385,7 @@ fn byte_of(line: &str, column: usize) -> usize {
 fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
     let case = &stuck.case;
     let name = if case.passes { "waits" } else { "stuck" };
-    let title = format!("{}: {}", stuck.claim(), case.title);
+    let title = format!("{}: {}", words::claim(case), case.title);
     let group = Level::ERROR.with_name(name).primary_title(title);
     let mut group = Group::with_title(group.id(case.cause));
     group = group.element(note(&words::waiting(case), style));

@@ -289,12 +289,8 @@ pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
 }
 
 fn namespace(located: &Located) -> &str {
-    located
-        .finding
-        .object
-        .namespace
-        .as_deref()
-        .unwrap_or_default()
+    let namespace = located.finding.object.namespace.as_deref();
+    namespace.unwrap_or_default()
 }
 
 /// Whether two findings are about one object of one file.
@@ -305,6 +301,12 @@ fn same_object(a: &Located, b: &Located) -> bool {
 
 /// The most pods that are named; further ones are counted.
 pub(super) const NAMED: usize = 5;
+
+/// The claim, as `PersistentVolumeClaim shop/data`.
+pub(super) fn claim(case: &CaseEntry) -> String {
+    let (namespace, claim) = (&case.volume.namespace, &case.volume.claim);
+    format!("PersistentVolumeClaim {namespace}/{claim}")
+}
 
 /// The waiting pods, their nodes and the time that they have waited.
 pub(super) fn waiting(case: &CaseEntry) -> String {

@@ -156,7 +156,7 @@ fn stuck_now(stuck: &Stuck) -> Markup {
         article class=(severity) {
             h3 {
                 span.severity { @if case.passes { "waits" } @else { "stuck now" } } " "
-                (stuck.claim())
+                (words::claim(case))
             }
             p.brief { code { (case.cause) } " · " (case.title) }
             p { (words::waiting(case)) "." }
