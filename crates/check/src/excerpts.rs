@@ -37,12 +37,10 @@ pub(super) fn of(file: &FileText<'_>, known: &Item, located: &Located) -> Vec<Ex
             let Some(path) = claim_name(&document, &volumes, name) else {
                 continue;
             };
-            let namespace = &workload.metadata.namespace;
-            let source = known.place.source;
-            let claim = file.scopes.claim(source, namespace, name);
-            let label = match claim {
+            let label = match file.scopes.claim(known, name) {
                 Some((there, claim))
-                    if there.place.source != source && !parsed.text(there).is_rendered() =>
+                    if there.place.source != known.place.source
+                        && !parsed.text(there).is_rendered() =>
                 {
                     let (excerpt, at) = definition(parsed, there, claim);
                     elsewhere.push(excerpt);

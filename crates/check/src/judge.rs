@@ -98,8 +98,7 @@ impl<'c> Subject<'c> {
         let verdict = self.verdict(effective, Mode::Propose);
         let (findings, notices) = (verdict.findings, verdict.notices);
         let is_unrendered = context.doubt(known).is_some();
-        let unused =
-            unused_suppressions::on_object(context.parsed, known, &findings, is_unrendered);
+        let unused = unused_suppressions::on_object(context, known, &findings);
         if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty()
         {
             return None;
@@ -149,8 +148,7 @@ impl<'c> Subject<'c> {
             finding.step = format!("{APPLIED_TOGETHER}.");
         }
         let mut notices = Vec::new();
-        let namespace = &known.object.metadata().namespace;
-        for assumed in context.assumed_of(self.number, namespace) {
+        for assumed in context.assumed_of(self.number) {
             let is_about_it =
                 !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
             if is_about_it && finding.volumes.contains(&assumed.claim) {

@@ -57,7 +57,7 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     let objects = &reading.objects;
     let named = named_classes(objects);
     let is_default_in_doubt = has_local_path(&named);
-    let made_classes = made_classes(&named, objects, &facts, texts, &reading.unrendered_charts);
+    let made_classes = made_classes(&named, &reading, &facts);
     let mut rendered = HashMap::new();
     for known in objects {
         if let Some(origin) = origin(known) {

@@ -120,7 +120,7 @@ fn rests_on_an_assumption(context: &Context<'_>, number: usize) -> bool {
     let Object::Workload(workload) = &known.object else {
         return false;
     };
-    let mut assumed = context.assumed_of(number, &workload.metadata.namespace);
+    let mut assumed = context.assumed_of(number);
     assumed.any(|note| {
         !note.is_about_users && workload.template.claims().any(|claim| *claim == note.claim)
     })

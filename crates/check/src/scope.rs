@@ -215,17 +215,14 @@ impl<'p> Scopes<'p> {
         })
     }
 
-    /// The claim that an object of `source` refers to by that name: the only one, or the only one
-    /// in its own source.
-    pub(super) fn claim(
-        &self,
-        source: usize,
-        namespace: &Text,
-        name: &Text,
-    ) -> Option<(&'p Item, &'p Claim)> {
+    /// The claim that an object refers to by that name: the only one, or the only one in its own
+    /// source.
+    pub(super) fn claim(&self, user: &Item, name: &Text) -> Option<(&'p Item, &'p Claim)> {
+        let namespace = &user.object.metadata().namespace;
         let all = self.definitions(&claim_key(namespace, name.clone()));
         let own = all.iter().copied();
-        let own: Vec<usize> = own.filter(|it| self.source(*it) == source).collect();
+        let own = own.filter(|it| self.source(*it) == user.place.source);
+        let own: Vec<usize> = own.collect();
         let (([number], _) | (_, [number])) = (all, &own[..]) else {
             return None;
         };

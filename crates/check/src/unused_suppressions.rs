@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::files::Files;
 use super::line;
-use super::parse::Parsed;
+use super::scope::Context;
 use engine::model::object::Object;
 use engine::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
 use engine::rules::{Outcome, codes};
@@ -15,16 +15,12 @@ use report::{Notice, Place, Report};
 
 /// The object's suppressing annotations that match no finding, one sentence each. If the object
 /// could not be judged completely, they may be needed and none is named.
-pub(super) fn on_object(
-    parsed: &Parsed,
-    known: &Item,
-    findings: &[Finding],
-    is_unrendered: bool,
-) -> Vec<String> {
+pub(super) fn on_object(context: &Context<'_>, known: &Item, findings: &[Finding]) -> Vec<String> {
     // An object without pods may need the suppression once it has some, and another overlay may
     // need it now.
     let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
-    if asleep || is_unrendered || parsed.is_shared(known) || is_unknown(findings) {
+    let is_elsewhere = context.doubt(known).is_some() || context.parsed.is_shared(known);
+    if asleep || is_elsewhere || is_unknown(findings) {
         return Vec::new();
     }
     let annotations = &known.object.metadata().annotations;

@@ -114,8 +114,12 @@ pub(super) fn of_release(release: &Release, source: &Source, files: &dyn Files) 
     let written = template.and_then(|it| in_template(release, it, files));
     written.unwrap_or_else(|| {
         let text = source.text().unwrap_or_default();
-        let path = source.real_path().map(|path| files.path_of(path));
-        values_at(release, source.name.clone(), path, &text, &release.place)
+        Place {
+            file: source.name.clone(),
+            path: source.real_path().map(|path| files.path_of(path)),
+            line: values_at(release, &text, &release.place),
+            template: Some(release.rendered_from.clone()),
+        }
     })
 }
 
@@ -129,25 +133,15 @@ fn in_template(release: &Release, file: &Path, files: &dyn Files) -> Option<Plac
         it.reference.kind == reference.kind && reference.name.contains(&*it.reference.name)
     });
     let place = named.next().map(|it| it.place).unwrap_or_default();
-    let path = Some(files.path_of(&real));
-    Some(values_at(release, shown(file), path, &text, &place))
+    let line = values_at(release, &text, &place);
+    let rendered = Some(release.rendered_from.clone());
+    Some(line::in_file(line, shown(file), rendered, files))
 }
 
-/// The same place, for an object at `place` of a file with this text.
-fn values_at(
-    release: &Release,
-    file: String,
-    path: Option<String>,
-    text: &str,
-    place: &Position,
-) -> Place {
+/// The line of the values of a release whose object is at `place` of a file with this text.
+fn values_at(release: &Release, text: &str, place: &Position) -> Line {
     let spot = spot_at(text, place, &release.field).unwrap_or_default();
-    Place {
-        file,
-        path,
-        line: line::at(text, &Lines::of(text), spot),
-        template: Some(release.rendered_from.clone()),
-    }
+    line::at(text, &Lines::of(text), spot)
 }
 
 #[cfg(test)]

@@ -74,11 +74,9 @@ impl<'p> Context<'p> {
     }
 
     /// The notes on assumptions in the judgement of the object with the number `number`.
-    pub(crate) fn assumed_of(
-        &self,
-        number: usize,
-        namespace: &str,
-    ) -> impl Iterator<Item = &ClaimNote> {
+    pub(crate) fn assumed_of(&self, number: usize) -> impl Iterator<Item = &ClaimNote> {
+        let object = &self.parsed.reading.objects[number].object;
+        let namespace = &object.metadata().namespace;
         let classless = self.notes.classless.iter();
         let classless = classless.filter(move |(of, _)| of == namespace);
         of(&self.notes.assumed, number).chain(classless.map(|(_, note)| note))
@@ -389,7 +387,7 @@ impl<'p> Walk<'_, 'p> {
                 Resolved::Ambiguous
             }
             Answer::Nothing => {
-                let found = self.claim_elsewhere(number, claim, key, depth);
+                let found = self.claim_elsewhere(number, key, depth);
                 let is_meant = scopes.is_only(key) && scopes.names_its_namespace(number);
                 found.filter(|_| is_meant).into()
             }
@@ -421,14 +419,9 @@ impl<'p> Walk<'_, 'p> {
     }
 
     /// Collects a claim that is not in the scope of its workload, but on which other scopes agree.
-    fn claim_elsewhere(
-        &mut self,
-        number: usize,
-        claim: &Text,
-        key: &Key,
-        depth: Depth,
-    ) -> Option<usize> {
+    fn claim_elsewhere(&mut self, number: usize, key: &Key, depth: Depth) -> Option<usize> {
         let scopes = self.scopes;
+        let (_, _, claim) = key;
         let (found, notes, text) = match scopes.elsewhere(scopes.source(number), key) {
             Answer::Nothing => return None,
             Answer::One(definition) => {
