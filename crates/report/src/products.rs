@@ -74,11 +74,9 @@ pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError
     };
     let mut products = Vec::new();
     for listed in listing()? {
-        for class in &classes {
-            if *driver.unwrap_or(&class.provisioner) == listed.name {
-                products.push(Product::new(catalog, listed.clone(), class));
-            }
-        }
+        let is_of_it = |it: &&StorageClass| *driver.unwrap_or(&it.provisioner) == listed.name;
+        let classes = classes.iter().filter(is_of_it);
+        products.extend(classes.map(|it| Product::new(catalog, listed.clone(), it)));
     }
     if products.is_empty() {
         products = all(catalog)?;
