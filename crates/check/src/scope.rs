@@ -55,7 +55,7 @@ pub(super) struct Scopes<'p> {
     /// The volumes, one for each name.
     volumes: Vec<usize>,
     default_classes: Vec<usize>,
-    drivers: Vec<Text>,
+    drivers: Vec<usize>,
 }
 
 /// The users of a claim.
@@ -192,9 +192,7 @@ impl<'p> Scopes<'p> {
             }
             Object::Volume(_) if is_new => self.volumes.push(number),
             Object::StorageClass(class) if class.is_default() => self.default_classes.push(number),
-            Object::CsiDriver(driver) if is_new => {
-                self.drivers.push(driver.metadata.name.clone());
-            }
+            Object::CsiDriver(_) if is_new => self.drivers.push(number),
             // The nodes in a file are not those of the cluster for which it is meant.
             Object::Node(_) => return,
             _ => {}

@@ -114,7 +114,7 @@ impl<'p> Scopes<'p> {
             walk.visit(number, depth);
         }
         for driver in &self.drivers {
-            walk.named(&global(ObjectKind::CsiDriver, driver));
+            walk.named(&key(self.object(*driver)));
         }
         let mut taken: Vec<usize> = walk.taken.into_values().collect();
         taken.sort_unstable();
