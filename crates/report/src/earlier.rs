@@ -57,12 +57,9 @@ impl EarlierFinding {
     /// Whether `located` is not new: it concerns the same volumes and is not more severe.
     fn covers(&self, located: &Located) -> bool {
         let finding = &located.finding;
-        let same_volumes = (self.volumes.as_ref()).is_none_or(|volumes| {
-            volumes.len() == finding.volumes.len()
-                && volumes
-                    .iter()
-                    .all(|it| finding.volumes.iter().any(|volume| volume == it))
-        });
+        let has = |it: &String| finding.volumes.iter().any(|volume| volume == it);
+        let is_same = |it: &Vec<String>| it.len() == finding.volumes.len() && it.iter().all(has);
+        let same_volumes = self.volumes.as_ref().is_none_or(is_same);
         let is_error = |action| Severity::of(action) == Some(Severity::Error);
         same_volumes && (is_error(self.action) || !is_error(finding.action))
     }
