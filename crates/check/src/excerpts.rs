@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use super::line::Line;
+use super::line;
 use super::parse::Parsed;
-use super::scope::Scopes;
+use super::report::FileText;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::Object;
@@ -13,7 +13,7 @@ use engine::rules::RULES;
 use engine::verdict::Finding;
 use manifest::objects::Item;
 use manifest::position::Lines;
-use report::{Excerpt, Located, Mark, Place};
+use report::{Excerpt, Line, Located, Mark, Place};
 
 /// The most claims of a finding that are marked.
 const MOST_CLAIMS: usize = 3;
@@ -21,15 +21,9 @@ const MOST_CLAIMS: usize = 3;
 /// Lines that are at least this far apart are in separate excerpts.
 const FAR: usize = 1000;
 
-/// The excerpts of `text`, the file of the object, and of the claims' own files.
-pub(super) fn of(
-    parsed: &Parsed,
-    scopes: &Scopes<'_>,
-    known: &Item,
-    located: &Located,
-    text: &str,
-    lines: &Lines<'_>,
-) -> Vec<Excerpt> {
+/// The excerpts of `file`, the file of the object, and of the claims' own files.
+pub(super) fn of(file: &FileText<'_>, known: &Item, located: &Located) -> Vec<Excerpt> {
+    let (parsed, text) = (file.scopes.parsed, file.text);
     let finding = &located.finding;
     let Some(place) = &located.place else {
         return Vec::new();
@@ -43,12 +37,10 @@ pub(super) fn of(
             let Some(path) = claim_name(&document, &volumes, name) else {
                 continue;
             };
-            let namespace = &workload.metadata.namespace;
-            let source = known.place.source;
-            let claim = scopes.claim(source, namespace, name);
-            let label = match claim {
+            let label = match file.scopes.claim(known, name) {
                 Some((there, claim))
-                    if there.place.source != source && !parsed.text(there).is_rendered() =>
+                    if there.place.source != known.place.source
+                        && !parsed.text(there).is_rendered() =>
                 {
                     let (excerpt, at) = definition(parsed, there, claim);
                     elsewhere.push(excerpt);
@@ -60,7 +52,7 @@ pub(super) fn of(
             let spot = known.outline.locate(&document, &path);
             // The line at fault has its own label.
             if path != finding.field_path {
-                marks.push(mark(text, Line::at(text, lines, spot), label));
+                marks.push(mark(text, line::at(text, &file.lines, spot), label));
             }
         }
     }
@@ -72,8 +64,8 @@ pub(super) fn of(
 /// Groups the marks of one file into excerpts, with distant marks in separate ones. The excerpt
 /// with the fault is first.
 fn grouped(file: &str, mut marks: Vec<Mark>) -> Vec<Excerpt> {
-    marks.sort_by_key(|mark| (mark.line, mark.column));
-    let near = |a: &Mark, b: &Mark| b.line - a.line < FAR;
+    marks.sort_by_key(|mark| (mark.line.number, mark.line.column));
+    let near = |a: &Mark, b: &Mark| b.line.number - a.line.number < FAR;
     let groups = marks.chunk_by(near).map(|marks| Excerpt {
         file: file.to_owned(),
         marks: marks.to_vec(),
@@ -91,15 +83,9 @@ fn at_fault(place: &Place, text: &str, document: &Value, finding: &Finding) -> M
         Some(name) => format!("no {name}: {wrong}"),
         None => wrong.to_owned(),
     };
-    let line = Line {
-        number: place.line,
-        column: place.column,
-        end_column: place.end_column,
-        text: place.text.clone(),
-    };
     Mark {
         is_fault: true,
-        ..mark(text, line, label)
+        ..mark(text, place.line.clone(), label)
     }
 }
 
@@ -133,9 +119,9 @@ fn definition(parsed: &Parsed, there: &Item, claim: &Claim) -> (Excerpt, String)
     let text = source.text().unwrap_or_default();
     let document = there.outline.document();
     let spot = there.outline.locate(&document, "spec.accessModes");
-    let line = Line::at(&text, &Lines::of(&text), spot);
+    let line = line::at(&text, &Lines::of(&text), spot);
     let mark = mark(&text, line, described(claim));
-    let at = format!("{}:{}", source.name, mark.line);
+    let at = format!("{}:{}", source.name, mark.line.number);
     let excerpt = Excerpt {
         file: source.name.clone(),
         marks: vec![mark],
@@ -166,10 +152,7 @@ fn mark(text: &str, line: Line, label: String) -> Mark {
     let before = line.number.checked_sub(2);
     let before = before.and_then(|at| text.lines().nth(at));
     Mark {
-        line: line.number,
-        column: line.column,
-        end_column: line.end_column,
-        text: line.text,
+        line,
         before: before.unwrap_or_default().to_owned(),
         label,
         is_fault: false,

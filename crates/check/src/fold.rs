@@ -33,45 +33,37 @@ fn folded<T, K: Eq + Hash>(
     folded
 }
 
-/// The only volume of a finding without remedies, as shown in messages.
-fn only_volume(located: &Located) -> Option<String> {
-    match (&located.finding.volumes[..], &located.finding.remedies[..]) {
-        ([volume], []) => Some(format!("claim \"{volume}\"")),
-        _ => None,
-    }
-}
-
-/// Merges equal findings about several volumes of one object into the first one.
+/// Merges equal findings without remedies about several volumes of one object into the first one.
 pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
-    type More = (Located, Option<String>, Vec<String>);
-    let all = all.into_iter().map(|located| {
-        let volume = only_volume(&located);
-        (located, volume, Vec::new())
-    });
-    let key = |(located, volume, _): &More| {
+    let claim = |volume: &Text| format!("claim \"{volume}\"");
+    let with_count = all.into_iter().map(|it| (it.finding.volumes.len(), it));
+    let key = |(_, located): &(usize, Located)| {
         let finding = &located.finding;
-        let message = finding.message.replacen(volume.as_ref()?, "claim", 1);
+        let ([volume], []) = (&finding.volumes[..], &finding.remedies[..]) else {
+            return None;
+        };
+        let message = finding.message.replacen(&claim(volume), "claim", 1);
         let file = located.place.as_ref().map(|it| it.file.clone());
         Some((finding.rule, finding.action, file, message))
     };
-    let merge = |(first, _, more): &mut More, (located, volume, _): More| {
+    let merge = |(_, first): &mut (usize, Located), (_, located): (usize, Located)| {
         // A file may be rendered twice.
         let is_new = |it: &Text| !first.finding.volumes.contains(it);
         if located.finding.volumes.iter().all(is_new) {
             first.finding.volumes.extend(located.finding.volumes);
             mark_as_well(&mut first.excerpts, located.excerpts);
-            more.extend(volume);
         }
         None
     };
-    let with_volumes = |(mut located, _, more): More| {
+    let with_volumes = |(own, mut located): (usize, Located)| {
+        let more: Vec<String> = located.finding.volumes[own..].iter().map(claim).collect();
         if !more.is_empty() {
             let more = listed(&more, "and");
             located.finding.message += &format!(" The same holds for {more}.");
         }
         located
     };
-    let folded = folded(all, key, merge).into_iter();
+    let folded = folded(with_count, key, merge).into_iter();
     folded.map(with_volumes).collect()
 }
 
@@ -87,7 +79,8 @@ fn mark_as_well(excerpts: &mut [Excerpt], others: Vec<Excerpt>) {
         let new = other.marks.into_iter().filter(|mark| !mark.is_fault);
         let room = (MOST_MARKS + 1).saturating_sub(own.marks.len());
         own.marks.extend(new.take(room));
-        own.marks.sort_by_key(|mark| (mark.line, mark.column));
+        own.marks
+            .sort_by_key(|mark| (mark.line.number, mark.line.column));
     }
 }
 
@@ -98,7 +91,7 @@ pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
         let object = &finding.object;
         let place = located.place.as_ref().filter(|it| it.template.is_some())?;
         let object_name = (object.kind.clone(), object.name.clone());
-        let line = (place.file.clone(), place.line);
+        let line = (place.file.clone(), place.line.number);
         let message = without_object(&finding.message, object);
         Some((finding.rule, finding.action, object_name, line, message))
     };

@@ -22,26 +22,29 @@ pub struct Hints {
 impl Hints {
     /// Adds how `--fix` handles each finding, and one suggestion for each possible next step.
     pub fn add_to(self, report: &mut Report) {
-        explain_fix(report, self);
+        let found = report.findings.iter_mut();
+        for located in found.filter(|it| it.finding.action != Action::Ignore) {
+            let by_fix = match left_alone(located, self) {
+                None if self.diff => "`--fix` does it".to_owned(),
+                None if self.fix => "`--fix` could not edit the file".to_owned(),
+                None => "`check --fix` does it".to_owned(),
+                Some(why) => why,
+            };
+            located.by_fix = Some(by_fix);
+        }
         report.hints = ways(report, self);
     }
 }
 
 fn ways(report: &Report, options: Hints) -> Vec<String> {
-    let reported: Vec<&Located> = report
-        .findings
-        .iter()
-        .filter(|located| located.finding.action != Action::Ignore)
-        .filter(|located| located.is_new != Some(false))
-        .collect();
+    let reported = || report.reported().map(|(_, located)| located);
     let mut ways = Vec::new();
     // A remedy that is applied only on request does not count.
     let by_default = Hints {
         names_remedy: false,
         ..options
     };
-    let fixable: BTreeSet<String> = reported
-        .iter()
+    let fixable: BTreeSet<String> = reported()
         .filter(|located| left_alone(located, by_default).is_none())
         .map(|located| located.finding.object.to_string())
         .collect();
@@ -51,16 +54,14 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
             "`check --fix` repairs {objects} objects; `check --diff` shows how."
         ));
     }
-    let unknown = reported
-        .iter()
-        .filter(|located| {
-            let finding = &located.finding;
-            let is_unknown = finding.outcome == Outcome::Unknown;
-            (is_unknown || finding.certainty == Certainty::Assumed) && !located.is_unrendered
-        })
-        .count();
-    if unknown > 0 && !options.knows_cluster {
-        let findings = match unknown {
+    let is_guess = |located: &&Located| {
+        let finding = &located.finding;
+        let is_unknown = finding.outcome == Outcome::Unknown;
+        (is_unknown || finding.certainty == Certainty::Assumed) && !located.is_unrendered
+    };
+    let guesses = reported().filter(is_guess).count();
+    if guesses > 0 && !options.knows_cluster {
+        let findings = match guesses {
             1 => "1 finding is a guess".to_owned(),
             more => format!("{more} findings are guesses"),
         };
@@ -69,20 +70,6 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
         ));
     }
     ways
-}
-
-/// Adds to each finding how `--fix` handles it, or why `--fix` does not change it.
-fn explain_fix(report: &mut Report, options: Hints) {
-    let found = report.findings.iter_mut();
-    for located in found.filter(|it| it.finding.action != Action::Ignore) {
-        let by_fix = match left_alone(located, options) {
-            None if options.diff => "`--fix` does it".to_owned(),
-            None if options.fix => "`--fix` could not edit the file".to_owned(),
-            None => "`check --fix` does it".to_owned(),
-            Some(why) => why,
-        };
-        located.by_fix = Some(by_fix);
-    }
 }
 
 /// The reason why `--fix` does not change the object at fault.

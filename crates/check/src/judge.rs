@@ -5,7 +5,6 @@ use std::cell::OnceCell;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::parse::Parsed;
 use super::scope::{APPLIED_TOGETHER, Context};
 use super::unused_suppressions;
 use engine::model::object::Object;
@@ -13,40 +12,21 @@ use engine::policy::Action;
 use engine::rules::{Outcome, codes};
 use engine::snapshot::{Overlay, View};
 use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
-use manifest::field_index::FieldIndex;
 use manifest::helm_hook::HelmHook;
 use manifest::locate::Spot;
 use manifest::objects::Item;
 
-/// The document of an object as its `FieldIndex` keeps it, parsed on first use.
-pub(super) struct FileDocument<'m> {
-    outline: &'m FieldIndex,
-    value: OnceCell<Value>,
-    now: Timestamp,
+/// An object to judge in its context, with the kept parts of its document.
+pub(super) struct Subject<'c> {
+    context: &'c Context<'c>,
+    number: usize,
+    known: &'c Item,
+    document: OnceCell<Value>,
 }
 
-impl<'m> FileDocument<'m> {
-    pub(super) fn of(known: &'m Item, now: Timestamp) -> Self {
-        Self {
-            outline: &known.outline,
-            value: OnceCell::new(),
-            now,
-        }
-    }
-
-    pub(super) fn value(&self) -> &Value {
-        self.value.get_or_init(|| self.outline.document())
-    }
-
-    /// The position of the field in the file.
-    fn spot(&self, field: &str) -> Spot {
-        self.outline.locate(self.value(), field)
-    }
-}
-
-impl Document for FileDocument<'_> {
+impl Document for Subject<'_> {
     fn object(&self) -> Option<&Value> {
-        Some(self.value())
+        Some(self.document())
     }
 
     fn changes_template(&self) -> bool {
@@ -54,39 +34,8 @@ impl Document for FileDocument<'_> {
     }
 
     fn moment(&self) -> Option<Timestamp> {
-        Some(self.now)
+        Some(self.context.parsed.now)
     }
-}
-
-/// Judges the object with the number `number` in its context.
-pub(super) fn verdict(
-    parsed: &Parsed,
-    number: usize,
-    context: &Context<'_>,
-    effective: &EffectivePolicy,
-    document: &FileDocument<'_>,
-    mode: Mode,
-) -> Verdict {
-    let known = &parsed.reading.objects[number];
-    let review = Review {
-        object: &known.object,
-        old: None,
-        reference: &known.reference,
-        scaled: None,
-        document,
-        mode,
-    };
-    let nearer = [&context.cluster];
-    let overlay = Overlay {
-        partial: !parsed.facts_have_classes,
-        files: true,
-        nearer: &nearer,
-        made_classes: &parsed.made_classes,
-        default_in_doubt: parsed.is_default_in_doubt,
-        batch: Some((&context.order, number)),
-        ..Overlay::NOTHING
-    };
-    evaluate(&review, View::new(&parsed.facts, &overlay), effective)
 }
 
 /// The findings and notices for one object, with their positions.
@@ -98,117 +47,131 @@ pub(super) struct Judged {
     pub(super) notices: Vec<(String, Spot)>,
 }
 
-/// Judges the object with the number `number` in its context; `None` if there are no findings or
-/// notices, as for most objects.
-pub(super) fn judge(
-    parsed: &Parsed,
-    effective: &EffectivePolicy,
-    context: &Context<'_>,
-    number: usize,
-) -> Option<Judged> {
-    let known = &parsed.reading.objects[number];
-    let document = FileDocument::of(known, parsed.now);
-    let mode = Mode::Propose;
-    let Verdict {
-        findings, notices, ..
-    } = verdict(parsed, number, context, effective, &document, mode);
-    let is_unrendered = context.doubt(parsed, known).is_some();
-    let unused = unused_suppressions(parsed, known, &findings, is_unrendered);
-    if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {
-        return None;
-    }
-    let annotations = document.spot("metadata.annotations");
-    let of_annotations = notices.into_iter().chain(unused);
-    let of_annotations = of_annotations.map(|text| (text, annotations));
-    let notes = known.notes.iter();
-    let notes = notes.map(|note| (note.text.clone(), note.spot));
-    let mut judged = Judged {
-        number,
-        is_unrendered,
-        findings: Vec::new(),
-        notices: of_annotations.chain(notes).collect(),
-    };
-    if !findings.is_empty() {
-        let start = document.spot("");
-        let elsewhere = elsewhere(parsed, known, context).into_iter();
-        judged.notices.extend(elsewhere.map(|text| (text, start)));
-    }
-    for mut finding in findings {
-        judged
-            .notices
-            .extend(qualify(&mut finding, parsed, context, number, &document));
-        let spot = document.spot(&finding.field_path);
-        match as_notice(known, &finding) {
-            Some(text) => judged.notices.push((text, spot)),
-            None => judged.findings.push((finding, spot)),
+impl<'c> Subject<'c> {
+    /// The object with the number `number`.
+    pub(super) fn of(context: &'c Context<'c>, number: usize) -> Self {
+        Self {
+            context,
+            number,
+            known: &context.parsed.reading.objects[number],
+            document: OnceCell::new(),
         }
     }
-    let mut seen = Vec::with_capacity(judged.notices.len());
-    judged.notices.retain(|notice| {
-        let is_new = !seen.contains(notice);
-        seen.push(notice.clone());
-        is_new
-    });
-    Some(judged)
-}
 
-/// The suppressions of the object that have no effect, one sentence each.
-fn unused_suppressions(
-    parsed: &Parsed,
-    known: &Item,
-    findings: &[Finding],
-    is_unrendered: bool,
-) -> Vec<String> {
-    // An object without pods may need the suppression once it has some, and another overlay may
-    // need it now.
-    let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
-    if asleep || is_unrendered || parsed.is_shared(known) {
-        return Vec::new();
+    /// The document, parsed on first use.
+    pub(super) fn document(&self) -> &Value {
+        self.document.get_or_init(|| self.known.outline.document())
     }
-    unused_suppressions::on_object(&known.object.metadata().annotations, findings)
-}
 
-/// Adds to the finding, and to notices, the ambiguous or assumed facts that it depends on.
-fn qualify(
-    finding: &mut Finding,
-    parsed: &Parsed,
-    context: &Context<'_>,
-    number: usize,
-    document: &FileDocument<'_>,
-) -> Vec<(String, Spot)> {
-    let known = &parsed.reading.objects[number];
-    let namespace = &known.object.metadata().namespace;
-    let mut ambiguous = context.ambiguous_of(number);
-    if finding.rule == codes::UNRESOLVED_CLAIM
-        && let Some(note) = ambiguous.find(|note| finding.volumes.contains(&note.claim))
-    {
-        finding.message = format!("{}: {}", finding.object, note.text);
-        finding.brief = format!("claim \"{}\" is defined more than once", note.claim);
-        finding.step = format!("{APPLIED_TOGETHER}.");
+    /// The position of the field in the file.
+    fn spot(&self, field: &str) -> Spot {
+        self.known.outline.locate(self.document(), field)
     }
-    let mut notices = Vec::new();
-    for assumed in context.assumed_of(number, namespace) {
-        let is_about_it = !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
-        if is_about_it && finding.volumes.contains(&assumed.claim) {
-            if finding.rule == codes::UNRESOLVED_CLAIM {
-                // An unknown outcome is not likely either, so only its action is lowered.
-                finding.action = finding.action.max(Action::Warn);
-            } else {
-                finding.assume("likely");
+
+    /// The verdict on the object.
+    pub(super) fn verdict(&self, effective: &EffectivePolicy, mode: Mode) -> Verdict {
+        let (context, parsed) = (self.context, self.context.parsed);
+        let review = Review {
+            object: &self.known.object,
+            old: None,
+            reference: &self.known.reference,
+            scaled: None,
+            document: self,
+            mode,
+        };
+        let nearer = [&context.cluster];
+        let overlay = Overlay {
+            partial: !parsed.facts_have_classes,
+            files: true,
+            nearer: &nearer,
+            made_classes: &parsed.made_classes,
+            default_in_doubt: parsed.is_default_in_doubt,
+            batch: Some((&context.order, self.number)),
+            ..Overlay::NOTHING
+        };
+        evaluate(&review, View::new(&parsed.facts, &overlay), effective)
+    }
+
+    /// Judges the object; `None` if there are no findings or notices, as for most objects.
+    pub(super) fn judge(&self, effective: &EffectivePolicy) -> Option<Judged> {
+        let (context, known) = (self.context, self.known);
+        let verdict = self.verdict(effective, Mode::Propose);
+        let (findings, notices) = (verdict.findings, verdict.notices);
+        let is_unrendered = context.doubt(known).is_some();
+        let unused = unused_suppressions::on_object(context, known, &findings);
+        if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty()
+        {
+            return None;
+        }
+        let annotations = self.spot("metadata.annotations");
+        let of_annotations = notices.into_iter().chain(unused);
+        let of_annotations = of_annotations.map(|text| (text, annotations));
+        let notes = known.notes.iter();
+        let notes = notes.map(|note| (note.text.clone(), note.spot));
+        let mut judged = Judged {
+            number: self.number,
+            is_unrendered,
+            findings: Vec::new(),
+            notices: of_annotations.chain(notes).collect(),
+        };
+        if !findings.is_empty() {
+            let start = self.spot("");
+            let elsewhere = elsewhere(context, known).into_iter();
+            judged.notices.extend(elsewhere.map(|text| (text, start)));
+        }
+        for mut finding in findings {
+            judged.notices.extend(self.qualify(&mut finding));
+            let spot = self.spot(&finding.field_path);
+            match as_notice(known, &finding) {
+                Some(text) => judged.notices.push((text, spot)),
+                None => judged.findings.push((finding, spot)),
             }
-            notices.push((assumed.text.clone(), document.spot("")));
         }
+        let mut seen = Vec::with_capacity(judged.notices.len());
+        judged.notices.retain(|notice| {
+            let is_new = !seen.contains(notice);
+            seen.push(notice.clone());
+            is_new
+        });
+        Some(judged)
     }
-    let release = parsed.text(known).release();
-    if let Some(unknown) = release.and_then(|it| it.unknown.as_deref()) {
-        finding.assume("unless the release changes it");
-        finding.message += &format!(" {unknown} may change this.");
+
+    /// Adds to the finding, and to notices, the ambiguous or assumed facts that it depends on.
+    fn qualify(&self, finding: &mut Finding) -> Vec<(String, Spot)> {
+        let (context, known) = (self.context, self.known);
+        let mut ambiguous = context.ambiguous_of(self.number);
+        if finding.rule == codes::UNRESOLVED_CLAIM
+            && let Some(note) = ambiguous.find(|note| finding.volumes.contains(&note.claim))
+        {
+            finding.message = format!("{}: {}", finding.object, note.text);
+            finding.brief = format!("claim \"{}\" is defined more than once", note.claim);
+            finding.step = format!("{APPLIED_TOGETHER}.");
+        }
+        let mut notices = Vec::new();
+        for assumed in context.assumed_of(self.number) {
+            let is_about_it =
+                !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
+            if is_about_it && finding.volumes.contains(&assumed.claim) {
+                if finding.rule == codes::UNRESOLVED_CLAIM {
+                    // An unknown outcome is not likely either, so only its action is lowered.
+                    finding.action = finding.action.max(Action::Warn);
+                } else {
+                    finding.assume("likely");
+                }
+                notices.push((assumed.text.clone(), self.spot("")));
+            }
+        }
+        let release = context.parsed.text(known).release();
+        if let Some(unknown) = release.and_then(|it| it.unknown.as_deref()) {
+            finding.assume("unless the release changes it");
+            finding.message += &format!(" {unknown} may change this.");
+        }
+        if let Some(doubt) = context.doubt(known) {
+            finding.assume("unless rendering changes it");
+            finding.message += &format!(" {doubt}, which was not rendered, may change this.");
+        }
+        notices
     }
-    if let Some(doubt) = context.doubt(parsed, known) {
-        finding.assume("unless rendering changes it");
-        finding.message += &format!(" {doubt}, which was not rendered, may change this.");
-    }
-    notices
 }
 
 /// The notice that replaces a finding if nobody needs to act on it.
@@ -227,21 +190,19 @@ fn as_notice(known: &Item, finding: &Finding) -> Option<String> {
     let Object::Workload(workload) = &known.object else {
         return None;
     };
+    let room = workload.strategy.room(workload.replicas);
     let chosen = finding.outcome == Outcome::Delay
         && finding.action == Action::Warn
-        && workload
-            .strategy
-            .room(workload.replicas)
-            .is_some_and(|room| room.surge == 0);
+        && room.is_some_and(|room| room.surge == 0);
     chosen.then(|| format!("With maxSurge: 0, as chosen here: {message}"))
 }
 
 /// The notices about claims of a workload that, in the facts, exist only in one other namespace.
-fn elsewhere(parsed: &Parsed, known: &Item, context: &Context<'_>) -> Vec<String> {
+fn elsewhere(context: &Context<'_>, known: &Item) -> Vec<String> {
     let Object::Workload(workload) = &known.object else {
         return Vec::new();
     };
-    let facts = parsed.facts.view();
+    let facts = context.parsed.facts.view();
     let own = &workload.metadata.namespace;
     workload
         .template

@@ -13,11 +13,11 @@
 //! they were rendered. Therefore the crate also works without a file system and without threads:
 //!
 //! ```
-//! use check::{NoFiles, Reading, Repair, Text, parse};
+//! use check::{NoFiles, Reading, Text, parse};
 //! use engine::policy::Policy;
 //! use engine::snapshot::Snapshot;
 //! use engine::storage::Catalog;
-//! use engine::verdict::{EffectivePolicy, Mode};
+//! use engine::verdict::EffectivePolicy;
 //! use manifest::source::Source;
 //! use report::Format;
 //!
@@ -43,18 +43,12 @@
 //! let reading = Reading::of(vec![text], None, &NoFiles);
 //! let parsed = parse(reading, Snapshot::complete(), jiff::Timestamp::UNIX_EPOCH);
 //!
-//! let report = parsed.report(&policy, &NoFiles, Format::Text);
+//! let report = parsed.report(|_| true, &policy, &NoFiles, Format::Text);
 //! let found = &report.findings[0];
 //! assert_eq!(found.finding.rule, "rolling-update-overlap");
-//! assert_eq!(found.place.as_ref().map(|it| it.line), Some(10));
+//! assert_eq!(found.place.as_ref().map(|it| it.line.number), Some(10));
 //!
-//! let repair = Repair {
-//!     parsed: &parsed,
-//!     effective: &policy,
-//!     mode: Mode::Repair { remedy: None },
-//!     files: &NoFiles,
-//! };
-//! let edited = repair.edits().files;
+//! let edited = parsed.edits(&policy, None, &NoFiles).files;
 //! let edited = edited.values().next().map(|it| it.after.as_str());
 //! assert!(edited.is_some_and(|text| text.contains("type: Recreate")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -84,30 +78,21 @@ pub use files::{Files, NoFiles};
 pub use hints::Hints;
 pub use parse::{Parsed, parse};
 pub use reading::{Reading, unread};
-pub use repair::{Edited, Edits, Repair};
+pub use repair::{Edited, Edits};
 pub use text::Text;
 pub use unused_suppressions::unused_exemptions;
 
 use engine::model::object::ObjectRef;
 use engine::verdict::EffectivePolicy;
+use judge::Subject;
 #[cfg(feature = "threads")]
 use rayon::prelude::*;
 use scope::Scopes;
 
 impl Parsed {
-    /// Judges all objects and places the findings in their files.
+    /// Judges the objects that are `wanted` and places the findings in their files; the other
+    /// objects remain facts for them.
     pub fn report(
-        &self,
-        effective: &EffectivePolicy,
-        files: &dyn Files,
-        format: ::report::Format,
-    ) -> ::report::Report {
-        self.report_of(|_| true, effective, files, format)
-    }
-
-    /// The same report for only the objects that are `wanted`; the others remain facts for them.
-    #[must_use]
-    pub fn report_of(
         &self,
         wanted: impl Fn(&ObjectRef) -> bool + Sync,
         effective: &EffectivePolicy,
@@ -124,8 +109,8 @@ impl Parsed {
             let context = scopes.around(&group);
             let is_wanted = |it: &&usize| wanted(&self.reading.objects[**it].reference);
             let objects = group.iter().filter(is_wanted);
-            let judged = objects.filter_map(|it| judge::judge(self, effective, &context, *it));
-            report::place(self, files, format, &scopes, &context, judged.collect())
+            let judged = objects.filter_map(|it| Subject::of(&context, *it).judge(effective));
+            report::place(files, format, &scopes, &context, judged.collect())
         });
         report::report(self, placed.collect(), format)
     }

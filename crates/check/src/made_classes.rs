@@ -11,26 +11,19 @@ use engine::model::object::Object;
 use engine::snapshot::Snapshot;
 use engine::storage::likely_classes;
 use manifest::objects::Item;
-use manifest::source::Source;
 
-use super::text::Text;
+use super::reading::Reading;
 
 /// The keys of values from which charts create classes: `storageClass: {name: fast}`,
 /// `storageClasses: [{name: fast}]`.
 const KEYS: [&str; 2] = ["storageclass", "storageclasses"];
 
 /// The classes that are `named` and not defined by any object, but that are created by charts which
-/// were not rendered: by `charts`, given as the files of each, or from values in one of `texts`.
-pub(super) fn made_classes(
-    named: &HashSet<&str>,
-    objects: &[Item],
-    facts: &Snapshot,
-    texts: &[Text],
-    charts: &[Vec<Source>],
-) -> Vec<Name> {
+/// were not rendered, or from values in one of the texts.
+pub(super) fn made_classes(named: &HashSet<&str>, read: &Reading, facts: &Snapshot) -> Vec<Name> {
     let mut unknown = named.clone();
     unknown.retain(|it| !it.is_empty() && facts.view().storage_class(it).found().is_none());
-    for known in objects {
+    for known in &read.objects {
         if let Object::StorageClass(class) = &known.object {
             unknown.remove(class.metadata.name.as_str());
         }
@@ -39,10 +32,10 @@ pub(super) fn made_classes(
         return Vec::new();
     }
     let mut made: HashSet<String> = HashSet::new();
-    for text in texts.iter().filter_map(|it| it.source.text().ok()) {
+    for text in read.texts.iter().filter_map(|it| it.source.text().ok()) {
         made.extend(from_values(&text));
     }
-    for chart in charts {
+    for chart in &read.unrendered_charts {
         let texts: Vec<_> = chart.iter().filter_map(|it| it.text().ok()).collect();
         if texts.iter().any(|it| it.contains("kind: StorageClass")) {
             made.extend(texts.iter().flat_map(|it| words(it)));

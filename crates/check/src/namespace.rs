@@ -1,6 +1,7 @@
 //! The namespaces of objects that name none.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
 use super::neighbours::Neighbours;
@@ -63,9 +64,14 @@ fn folders(text: &Text) -> impl Iterator<Item = &Path> {
     path.into_iter().flat_map(|path| path.ancestors().skip(1))
 }
 
-fn note<K: Eq + std::hash::Hash>(all: &mut HashMap<K, Named>, key: K, namespace: &Name) {
-    let named = all.entry(key).or_insert_with(|| Some(namespace.clone()));
-    if named.as_ref() != Some(namespace) {
-        *named = None;
+/// Notes a value of `key`; a key with several values gets `None`.
+pub(super) fn note<K: Eq + Hash, V: Clone + PartialEq>(
+    all: &mut HashMap<K, Option<V>>,
+    key: K,
+    value: &V,
+) {
+    let known = all.entry(key).or_insert_with(|| Some(value.clone()));
+    if known.as_ref() != Some(value) {
+        *known = None;
     }
 }

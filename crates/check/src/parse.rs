@@ -1,10 +1,11 @@
 //! The second stage: from texts to objects to judge and the facts they are for each other.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use jiff::Timestamp;
 
 use super::made_classes::{has_local_path, made_classes, named_classes};
+use super::namespace::note;
 use super::reading::Reading;
 use super::text::Text;
 use engine::model::Text as Name;
@@ -26,8 +27,8 @@ pub struct Parsed {
     pub(super) made_classes: Vec<Name>,
     /// Whether the default class may be one that does not attach its volumes.
     pub(super) is_default_in_doubt: bool,
-    /// The templates and kinds of objects that several kustomizations take from one file.
-    shared: HashSet<(Box<str>, String)>,
+    /// The text for each [`origin`] of an object; `None` if several texts have objects from it.
+    rendered: HashMap<(Box<str>, Name), Option<usize>>,
     /// The time of judgement, which decides whether overrides have ended.
     pub(super) now: Timestamp,
 }
@@ -56,7 +57,13 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     let objects = &reading.objects;
     let named = named_classes(objects);
     let is_default_in_doubt = has_local_path(&named);
-    let made_classes = made_classes(&named, objects, &facts, texts, &reading.unrendered_charts);
+    let made_classes = made_classes(&named, &reading, &facts);
+    let mut rendered = HashMap::new();
+    for known in objects {
+        if let Some(origin) = origin(known) {
+            note(&mut rendered, origin, &known.place.source);
+        }
+    }
     let summary = &mut reading.summary;
     summary.judged = objects.iter().filter(|known| known.is_judged()).count();
     summary.facts = objects.len() - summary.judged;
@@ -65,7 +72,7 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
         facts_have_classes: !facts.view().storage_classes().is_empty(),
         is_default_in_doubt,
         made_classes,
-        shared: shared(objects),
+        rendered,
         reading,
         facts,
         now,
@@ -81,10 +88,7 @@ impl Parsed {
 
     /// Whether several kustomizations take an object of its kind from the same file.
     pub(super) fn is_shared(&self, known: &Item) -> bool {
-        known.template.as_ref().is_some_and(|template| {
-            let kind = known.reference.kind.to_string();
-            self.shared.contains(&(template.clone(), kind))
-        })
+        origin(known).is_some_and(|it| self.rendered.get(&it) == Some(&None))
     }
 
     /// The text that contains the object.
@@ -93,21 +97,9 @@ impl Parsed {
     }
 }
 
-fn shared(objects: &[Item]) -> HashSet<(Box<str>, String)> {
-    let mut first: HashMap<(&str, &str), usize> = HashMap::new();
-    let templates = objects
-        .iter()
-        .filter_map(|known| Some((known.template.as_deref()?, known)));
-    templates
-        .filter(|(template, known)| {
-            let source = known.place.source;
-            *first
-                .entry((template, &known.reference.kind))
-                .or_insert(source)
-                != source
-        })
-        .map(|(template, known)| (template.into(), known.reference.kind.to_string()))
-        .collect()
+/// The file from which the object was rendered, and its kind.
+fn origin(known: &Item) -> Option<(Box<str>, Name)> {
+    Some((known.template.clone()?, known.reference.kind.clone()))
 }
 
 /// Adds to a claim of a file the fields that only the facts have: the volume to which the claim is

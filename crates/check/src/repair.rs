@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::files::Files;
-use super::judge::{FileDocument, verdict};
+use super::judge::Subject;
 use super::merge_patch;
 use super::parse::Parsed;
 use super::scope::{Context, Scopes};
 use super::text::Release;
 use engine::model::object::Object;
+use engine::policy::RemedyChoice;
 use engine::verdict::{EffectivePolicy, Mode};
 use manifest::edit;
 use manifest::objects::Item;
@@ -38,22 +39,10 @@ pub struct Edits {
 /// An object that has a remedy.
 struct Repairable<'p> {
     known: &'p Item,
-    document: FileDocument<'p>,
+    document: Value,
     patch: Patch,
     /// The names of the remedies in the patch.
     remedies: String,
-}
-
-/// The objects to repair, and the options.
-pub struct Repair<'r> {
-    /// All objects.
-    pub parsed: &'r Parsed,
-    /// The policy.
-    pub effective: &'r EffectivePolicy,
-    /// The mode that selects the remedies.
-    pub mode: Mode,
-    /// The repository that contains them.
-    pub files: &'r dyn Files,
 }
 
 /// A file that is edited.
@@ -67,49 +56,53 @@ pub struct Edited {
     pub done: Vec<String>,
 }
 
-impl Repair<'_> {
-    /// Repairs every object that has a remedy.
-    pub fn edits(&self) -> Edits {
+impl Parsed {
+    /// Repairs every object that has a remedy, with `remedy` in place of the one that the policy
+    /// chooses.
+    pub fn edits(
+        &self,
+        effective: &EffectivePolicy,
+        remedy: Option<RemedyChoice>,
+        files: &dyn Files,
+    ) -> Edits {
         let mut edits = Edits::default();
-        let repairable = self.repairable();
+        let repairable = self.repairable(effective, Mode::Repair { remedy });
         let source = |it: &Repairable<'_>| it.known.place.source;
         for of_file in repairable.chunk_by(|a, b| source(a) == source(b)) {
-            match self.parsed.text(of_file[0].known).release() {
+            let text = self.text(of_file[0].known);
+            match text.release() {
                 Some(release) => {
                     for it in of_file {
-                        if !edits.edits_origin_of(self, it) {
+                        if !edits.edits_origin_of(it, files) {
                             edits.by_hand(release, it);
                         }
                     }
                 }
-                None => edits.file(self, of_file),
+                None => edits.file(&text.source, of_file),
             }
         }
         edits.files.retain(|_, it| it.before != it.after);
         edits
     }
 
-    fn repairable(&self) -> Vec<Repairable<'_>> {
-        let parsed = self.parsed;
-        let scopes = Scopes::of(parsed);
+    fn repairable(&self, effective: &EffectivePolicy, mode: Mode) -> Vec<Repairable<'_>> {
+        let scopes = Scopes::of(self);
         let mut repairable = Vec::new();
         for numbers in scopes.groups() {
             let context = scopes.around(&numbers);
             let sure = numbers
                 .iter()
-                .filter(|number| !rests_on_an_assumption(&context, parsed, **number));
+                .filter(|number| !rests_on_an_assumption(&context, **number));
             repairable.extend(sure.filter_map(|number| {
-                let known = &parsed.reading.objects[*number];
-                let document = FileDocument::of(known, parsed.now);
-                let mode = self.mode;
-                let verdict = verdict(parsed, *number, &context, self.effective, &document, mode);
+                let subject = Subject::of(&context, *number);
+                let verdict = subject.verdict(effective, mode);
                 let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
                 let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
                 Some(Repairable {
-                    known,
+                    known: &self.reading.objects[*number],
                     patch: verdict.patch?,
                     remedies: remedies.join(", "),
-                    document,
+                    document: subject.document().clone(),
                 })
             }));
         }
@@ -119,15 +112,15 @@ impl Repair<'_> {
 
 /// Whether facts about a claim that the object uses are only assumed, or a kustomization that was
 /// not rendered may change the object.
-fn rests_on_an_assumption(context: &Context<'_>, parsed: &Parsed, number: usize) -> bool {
-    let known = &parsed.reading.objects[number];
-    if context.doubt(parsed, known).is_some() {
+fn rests_on_an_assumption(context: &Context<'_>, number: usize) -> bool {
+    let known = &context.parsed.reading.objects[number];
+    if context.doubt(known).is_some() {
         return true;
     }
     let Object::Workload(workload) = &known.object else {
         return false;
     };
-    let mut assumed = context.assumed_of(number, &workload.metadata.namespace);
+    let mut assumed = context.assumed_of(number);
     assumed.any(|note| {
         !note.is_about_users && workload.template.claims().any(|claim| *claim == note.claim)
     })
@@ -141,10 +134,10 @@ impl Repairable<'_> {
         let origin = template.map_or_else(String::new, |template| {
             format!(", rendered from {template}")
         });
-        let mut after = self.document.value().clone();
+        let mut after = self.document.clone();
         // The patch was made for this object, so it applies.
         let _ = json_patch::patch(&mut after, &self.patch);
-        let patch = merge_patch::strategic(object, self.document.value(), &after);
+        let patch = merge_patch::strategic(object, &self.document, &after);
         let patch = safe::yaml(edit::to_yaml(&patch), &patch);
         let title = format!("A patch for {object}{origin}.");
         format!("---\n# {}\n{patch}", safe::line(&title))
@@ -175,8 +168,7 @@ fn where_to_change(source: &Source, repairable: &Repairable<'_>) -> String {
 }
 
 impl Edits {
-    fn file(&mut self, repair: &Repair<'_>, repairable: &[Repairable<'_>]) {
-        let source = &repair.parsed.text(repairable[0].known).source;
+    fn file(&mut self, source: &Source, repairable: &[Repairable<'_>]) {
         let Ok(before) = source.text() else { return };
         let parts = parts(&before);
         let mut texts: Vec<Cow<'_, str>> = parts.iter().map(|part| part.text.into()).collect();
@@ -242,9 +234,9 @@ impl Edits {
     }
 
     /// Whether the file from which the object was rendered is edited.
-    fn edits_origin_of(&self, repair: &Repair<'_>, repairable: &Repairable<'_>) -> bool {
+    fn edits_origin_of(&self, repairable: &Repairable<'_>, files: &dyn Files) -> bool {
         let template = repairable.known.template.as_deref();
-        let file = template.and_then(|it| repair.files.real(Path::new(it)));
+        let file = template.and_then(|it| files.real(Path::new(it)));
         file.is_some_and(|it| self.files.contains_key(&it))
     }
 
@@ -273,29 +265,26 @@ impl Edits {
         });
     }
 
-    /// Prints diffs instead of editing the files.
+    /// Prints the changes in the format of `git apply` instead of editing the files. The paths
+    /// start at the top of the repository.
     pub fn diff(&mut self, files: &dyn Files) {
         for (path, edited) in std::mem::take(&mut self.files) {
-            self.add_diff(&files.path_of(&path), &edited);
+            let path = files.path_of(&path);
+            let diff = TextDiff::from_lines(&edited.before, &edited.after);
+            let name = safe::line(&path);
+            let diff = diff
+                .unified_diff()
+                .header(&format!("a/{name}"), &format!("b/{name}"))
+                .to_string();
+            let safe = safe::patch(&diff);
+            if name != path || matches!(safe, Cow::Owned(_)) {
+                self.done.push(format!(
+                    "{path}: the diff shows characters that are not safe to print as escapes, so it \
+                     cannot be applied. --fix edits the file.",
+                ));
+            }
+            self.output += &format!("diff --git a/{name} b/{name}\n{safe}");
         }
-    }
-
-    /// Prints the change in the format of `git apply`: `path` starts at the top of the repository.
-    fn add_diff(&mut self, path: &str, edited: &Edited) {
-        let diff = TextDiff::from_lines(&edited.before, &edited.after);
-        let name = safe::line(path);
-        let diff = diff
-            .unified_diff()
-            .header(&format!("a/{name}"), &format!("b/{name}"))
-            .to_string();
-        let safe = safe::patch(&diff);
-        if name != path || matches!(safe, Cow::Owned(_)) {
-            self.done.push(format!(
-                "{path}: the diff shows characters that are not safe to print as escapes, so it \
-                 cannot be applied. --fix edits the file.",
-            ));
-        }
-        self.output += &format!("diff --git a/{name} b/{name}\n{safe}");
     }
 
     /// Adds the reason why a file could not be changed.

@@ -7,7 +7,7 @@ use super::files::Files;
 use super::fold;
 use super::hunk;
 use super::judge::Judged;
-use super::line::Line;
+use super::line;
 use super::parse::Parsed;
 use super::scope::{Context, Scopes};
 use super::text::{Origin, Release, Text};
@@ -43,9 +43,7 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
     };
     report.notices = fold::notices(notices.into_iter().flatten().collect());
     report.summary.notices = report.notices.len();
-    for located in &report.findings {
-        report.summary.count(&located.finding);
-    }
+    report.count();
     if format == Format::Junit {
         let objects = parsed.reading.objects.iter();
         let judged = objects.filter(|known| known.is_judged());
@@ -61,7 +59,6 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
 /// The findings and notices of objects of one file with their lines, for which the file is read
 /// again.
 pub(super) fn place(
-    parsed: &Parsed,
     files: &dyn Files,
     format: Format,
     scopes: &Scopes<'_>,
@@ -71,6 +68,7 @@ pub(super) fn place(
     let Some(first) = judged.first() else {
         return Placed::default();
     };
+    let parsed = context.parsed;
     let origin = parsed.text(&parsed.reading.objects[first.number]);
     let source = &origin.source;
     let text = source.text().unwrap_or_default();
@@ -78,7 +76,7 @@ pub(super) fn place(
     // Each change by a remedy needs an edit.
     let shows_fixes = matches!(format, Format::Sarif | Format::Html | Format::Markdown);
     let file = FileText {
-        parsed,
+        scopes,
         files,
         origin,
         path: source.real_path().map(|path| files.path_of(path)),
@@ -91,22 +89,15 @@ pub(super) fn place(
         text: &text,
     };
     let (mut findings, mut notices) = (Vec::new(), Vec::new());
-    for Judged {
-        number,
-        is_unrendered,
-        findings: found,
-        notices: noticed,
-    } in judged
-    {
-        let known = &parsed.reading.objects[number];
-        for (finding, spot) in found {
+    for judged in judged {
+        let known = &parsed.reading.objects[judged.number];
+        for (finding, spot) in judged.findings {
             let mut located = file.locate(known, finding, spot);
-            located.is_unrendered = is_unrendered;
+            located.is_unrendered = judged.is_unrendered;
             // Findings on rendered or piped objects may be placed in another file.
             let is_here = |it: &Place| it.file == source.name;
             if shows_excerpts && located.place.as_ref().is_some_and(is_here) {
-                located.excerpts =
-                    excerpts::of(parsed, scopes, known, &located, &text, &file.lines);
+                located.excerpts = excerpts::of(&file, known, &located);
             }
             if format == Format::Html {
                 let namespace = &known.object.metadata().namespace;
@@ -115,7 +106,8 @@ pub(super) fn place(
             }
             findings.push(located);
         }
-        notices.extend(noticed.into_iter().map(|(text, spot)| Notice {
+        let noticed = judged.notices.into_iter();
+        notices.extend(noticed.map(|(text, spot)| Notice {
             object: Some(known.reference.clone()),
             place: Some(file.place(known, "metadata.annotations", spot)),
             text,
@@ -125,13 +117,13 @@ pub(super) fn place(
 }
 
 /// A file in which findings are placed.
-struct FileText<'f> {
-    parsed: &'f Parsed,
+pub(super) struct FileText<'f> {
+    pub(super) scopes: &'f Scopes<'f>,
     files: &'f dyn Files,
     origin: &'f Text,
     path: Option<String>,
-    text: &'f str,
-    lines: Lines<'f>,
+    pub(super) text: &'f str,
+    pub(super) lines: Lines<'f>,
     /// Its documents, if the format shows the changes by remedies.
     parts: Vec<Part<'f>>,
 }
@@ -160,32 +152,32 @@ impl FileText<'_> {
             Origin::Input | Origin::Chart(_) => false,
         };
         let template = known.template.as_deref().filter(|_| is_kustomization);
-        let file = self.files.real(Path::new(template?))?;
-        let is_part = self.parsed.reading.parts.contains(&file);
-        is_part
-            .then(|| hunk::at_origin(self.files, &file, &known.reference, proposal))
-            .flatten()
+        let file = self.files.real(Path::new(template?));
+        let file = file.filter(|it| self.scopes.parsed.reading.parts.contains(it))?;
+        hunk::at_origin(self.files, &file, &known.reference, proposal)
     }
 
     fn place(&self, known: &Item, field: &str, spot: Spot) -> Place {
-        let template = known.template.as_deref();
+        let files = self.files;
         if let Some(root) = self.origin.root() {
-            return written::of_root(root, template, &known.reference, field, self.files);
+            return written::of_root(root, known, field, files);
         }
         if let Some(release) = self.origin.release() {
-            let holder = &self.parsed.reading.texts[release.place.source].source;
-            let template = template.filter(|_| release.leaves(field));
-            return template
-                .and_then(|it| written::in_release(it, release, known, field, self.files))
-                .unwrap_or_else(|| written::of_release(release, holder, self.files));
+            let owner = release.owner.to_string();
+            let written = || written::of_template(known, field, files.top(), owner, files);
+            let written = release.leaves(field).then(written).flatten();
+            return written.unwrap_or_else(|| {
+                let holder = &self.scopes.parsed.reading.texts[release.place.source].source;
+                written::of_release(release, holder, files)
+            });
         }
-        let piped = template.filter(|_| self.path.is_none());
-        let placed =
-            piped.and_then(|it| written::of_piped(it, &known.reference, field, self.files));
-        if let Some(place) = placed {
-            return place;
-        }
-        let (file, path) = (self.origin.source.name.clone(), self.path.clone());
-        Line::at(self.text, &self.lines, spot).place(file, path, template.map(str::to_owned))
+        let piped = || written::of_piped(known, field, files);
+        let piped = self.path.is_none().then(piped).flatten();
+        piped.unwrap_or_else(|| Place {
+            file: self.origin.source.name.clone(),
+            path: self.path.clone(),
+            line: line::at(self.text, &self.lines, spot),
+            template: known.template.as_deref().map(str::to_owned),
+        })
     }
 }

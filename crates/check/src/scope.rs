@@ -39,7 +39,7 @@ type Key = (ObjectKind, Text, Text);
 
 /// The objects of the checked files, by the keys with which others refer to them.
 pub(super) struct Scopes<'p> {
-    parsed: &'p Parsed,
+    pub(super) parsed: &'p Parsed,
     places: Places,
     definitions: HashMap<Key, Vec<usize>>,
     /// The workloads by the claims in their template.
@@ -55,7 +55,7 @@ pub(super) struct Scopes<'p> {
     /// The volumes, one for each name.
     volumes: Vec<usize>,
     default_classes: Vec<usize>,
-    drivers: Vec<Text>,
+    drivers: Vec<usize>,
 }
 
 /// The users of a claim.
@@ -192,9 +192,7 @@ impl<'p> Scopes<'p> {
             }
             Object::Volume(_) if is_new => self.volumes.push(number),
             Object::StorageClass(class) if class.is_default() => self.default_classes.push(number),
-            Object::CsiDriver(driver) if is_new => {
-                self.drivers.push(driver.metadata.name.clone());
-            }
+            Object::CsiDriver(_) if is_new => self.drivers.push(number),
             // The nodes in a file are not those of the cluster for which it is meant.
             Object::Node(_) => return,
             _ => {}
@@ -215,20 +213,16 @@ impl<'p> Scopes<'p> {
         })
     }
 
-    /// The claim that an object of `source` refers to by that name: the only one, or the only one
-    /// in its own source.
-    pub(super) fn claim(
-        &self,
-        source: usize,
-        namespace: &Text,
-        name: &Text,
-    ) -> Option<(&'p Item, &'p Claim)> {
+    /// The claim that an object refers to by that name: the only one, or the only one in its own
+    /// source.
+    pub(super) fn claim(&self, user: &Item, name: &Text) -> Option<(&'p Item, &'p Claim)> {
+        let namespace = &user.object.metadata().namespace;
         let all = self.definitions(&claim_key(namespace, name.clone()));
-        let mut own = all.iter().filter(|it| self.source(**it) == source);
-        let number = match (all, own.next(), own.next()) {
-            ([only], ..) => only,
-            (_, Some(first), None) => first,
-            _ => return None,
+        let own = all.iter().copied();
+        let own = own.filter(|it| self.source(*it) == user.place.source);
+        let own: Vec<usize> = own.collect();
+        let (([number], _) | (_, [number])) = (all, &own[..]) else {
+            return None;
         };
         let known = &self.parsed.reading.objects[*number];
         match &known.object {

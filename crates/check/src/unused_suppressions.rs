@@ -4,19 +4,26 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::files::Files;
-use super::line::Line;
-use engine::model::labels::Labels;
+use super::line;
+use super::scope::Context;
+use engine::model::object::Object;
 use engine::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
 use engine::rules::{Outcome, codes};
 use engine::verdict::Finding;
+use manifest::objects::Item;
 use report::{Notice, Place, Report};
 
 /// The object's suppressing annotations that match no finding, one sentence each. If the object
 /// could not be judged completely, they may be needed and none is named.
-pub(super) fn on_object(annotations: &Labels, findings: &[Finding]) -> Vec<String> {
-    if is_unknown(findings) {
+pub(super) fn on_object(context: &Context<'_>, known: &Item, findings: &[Finding]) -> Vec<String> {
+    // An object without pods may need the suppression once it has some, and another overlay may
+    // need it now.
+    let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
+    let is_elsewhere = context.doubt(known).is_some() || context.parsed.is_shared(known);
+    if asleep || is_elsewhere || is_unknown(findings) {
         return Vec::new();
     }
+    let annotations = &known.object.metadata().annotations;
     let mut unused: Vec<String> = ignored_rules(annotations)
         .filter(|rule| findings.iter().all(|finding| finding.rule != *rule))
         .filter_map(|rule| match codes::find(rule) {
@@ -85,7 +92,8 @@ fn is_unknown<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> bool {
 }
 
 fn in_file(file: &Path, line: u64, text: &str, files: &dyn Files) -> Place {
-    let line = usize::try_from(line).unwrap_or(1);
-    let text = text.lines().nth(line - 1).unwrap_or_default();
-    Line::whole(line, text).in_file(file.display().to_string(), None, files)
+    let number = usize::try_from(line).unwrap_or(1);
+    let text = text.lines().nth(number - 1).unwrap_or_default();
+    let line = line::whole(number, text);
+    line::in_file(line, file.display().to_string(), None, files)
 }

@@ -4,7 +4,7 @@
 use std::path::{Component, Path};
 
 use super::files::Files;
-use super::line::Line;
+use super::line;
 use super::text::{Release, Root};
 use engine::model::object::ObjectRef;
 use manifest::delivery::spot_at;
@@ -12,77 +12,64 @@ use manifest::objects::{Item, read_objects};
 use manifest::position::Lines;
 use manifest::read::Position;
 use manifest::source::{MAX_BYTES, Source, shown};
-use report::Place;
+use report::{Line, Place};
 
 /// The most bytes that are read of the file that makes a folder a chart or a kustomization.
 const MAX_ROOT_FILE: u64 = 1 << 20;
 
-/// The place of the rendered `object` in its source: the line that [`line_in`] finds, or otherwise
+/// The place of a rendered object in its source: the one that [`of_template`] finds, or otherwise
 /// the start of the file that makes the folder a root. A template may name any file, so only files
 /// of the root are read.
-pub(super) fn of_root(
-    root: &Root,
-    from: Option<&str>,
-    object: &ObjectRef,
-    field: &str,
-    files: &dyn Files,
-) -> Place {
-    let template = shown(&root.folder);
-    let found =
-        from.and_then(|it| Some((it.to_owned(), line_in(files, it, &root.top, object, field)?)));
-    let (file, line) = found.unwrap_or_else(|| {
+pub(super) fn of_root(root: &Root, known: &Item, field: &str, files: &dyn Files) -> Place {
+    let folder = shown(&root.folder);
+    of_template(known, field, &root.top, folder.clone(), files).unwrap_or_else(|| {
         let text = files.text(&root.top, &root.file, MAX_ROOT_FILE);
-        (shown(&root.file), first_line(&text.unwrap_or_default()))
-    });
-    line.in_file(file, Some(template), files)
+        let line = first_line(&text.unwrap_or_default());
+        line::in_file(line, shown(&root.file), Some(folder), files)
+    })
 }
 
-/// The line of the file `from` from which `object` was rendered, or the start of the file. `None`
-/// if the file is not in the folder `top` or cannot be read.
-fn line_in(
-    files: &dyn Files,
-    from: &str,
-    top: &Path,
-    object: &ObjectRef,
+/// The line of the file from which the object was rendered, or the start of that file. `None` if
+/// the file is not in the folder `top` or cannot be read. `rendered` says what was rendered.
+pub(super) fn of_template(
+    known: &Item,
     field: &str,
-) -> Option<Line> {
+    top: &Path,
+    rendered: String,
+    files: &dyn Files,
+) -> Option<Place> {
+    let from = known.template.as_deref()?;
     let text = files.text(top, Path::new(from), MAX_BYTES)?;
-    let line = line_of(&text, &object.kind, &object.name, field);
-    Some(line.unwrap_or_else(|| first_line(&text)))
+    let line = line_of(&text, &known.reference, field).unwrap_or_else(|| first_line(&text));
+    Some(line::in_file(line, from.to_owned(), Some(rendered), files))
 }
 
 /// The place of an object from standard input in the file that its text names as its source, if
 /// that is a file of the repository with an object of that kind.
-pub(super) fn of_piped(
-    from: &str,
-    object: &ObjectRef,
-    field: &str,
-    files: &dyn Files,
-) -> Option<Place> {
+pub(super) fn of_piped(known: &Item, field: &str, files: &dyn Files) -> Option<Place> {
+    let from = known.template.as_deref()?;
     let file = Path::new(from);
     let is_plain = |part| matches!(part, Component::Normal(_));
-    let is_plain = file.components().all(is_plain);
-    let text = files.text(files.top(), file, MAX_BYTES);
-    let line = line_of(
-        &text.filter(|_| is_plain)?,
-        &object.kind,
-        &object.name,
-        field,
-    )?;
-    Some(line.in_file(from.to_owned(), Some("standard input".to_owned()), files))
+    if !file.components().all(is_plain) {
+        return None;
+    }
+    let text = files.text(files.top(), file, MAX_BYTES)?;
+    let line = line_of(&text, &known.reference, field)?;
+    let piped = "standard input".to_owned();
+    Some(line::in_file(line, from.to_owned(), Some(piped), files))
 }
 
 fn first_line(text: &str) -> Line {
-    Line::whole(1, text.lines().next().unwrap_or_default())
+    line::whole(1, text.lines().next().unwrap_or_default())
 }
 
-/// The line of an object in the text from which it was rendered as `kind` and `name`: the line of
-/// `field` (`spec.strategy` for example) if it is found, otherwise the line with its kind. The text
-/// may be a template, so its lines are searched without a parser. `None` if no line has the kind.
-fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
+/// The line of a rendered object in the text from which it was rendered: the line of `field`
+/// (`spec.strategy` for example) if it is found, otherwise the line with its kind. The text may be
+/// a template, so its lines are searched without a parser. `None` if no line has the kind.
+fn line_of(source: &str, object: &ObjectRef, field: &str) -> Option<Line> {
     let lines: Vec<&str> = source.lines().collect();
     let of_kind: Vec<usize> = (0..lines.len())
-        .filter(|&at| value_of(lines[at], 0, "kind").is_some_and(|it| it == kind))
+        .filter(|&at| value_of(lines[at], 0, "kind").is_some_and(|it| *object.kind == *it))
         .collect();
     let document = |at: usize| {
         let is_marker = |line: &&str| line.starts_with("---");
@@ -92,7 +79,7 @@ fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
     };
     let is_called = |at: &&usize| {
         lines[document(**at)].iter().any(|line| {
-            value_of(line, 2, "name").is_some_and(|it| !it.is_empty() && name.contains(it))
+            value_of(line, 2, "name").is_some_and(|it| !it.is_empty() && object.name.contains(it))
         })
     };
     let at = *of_kind.iter().find(is_called).or(of_kind.first())?;
@@ -108,7 +95,7 @@ fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
             break;
         }
     }
-    Some(Line::whole(found + 1, lines[found]))
+    Some(line::whole(found + 1, lines[found]))
 }
 
 /// The value of `key` on a line that starts with it after `indent` spaces.
@@ -127,8 +114,12 @@ pub(super) fn of_release(release: &Release, source: &Source, files: &dyn Files) 
     let written = template.and_then(|it| in_template(release, it, files));
     written.unwrap_or_else(|| {
         let text = source.text().unwrap_or_default();
-        let path = source.real_path().map(|path| files.path_of(path));
-        values_at(release, source.name.clone(), path, &text, &release.place)
+        Place {
+            file: source.name.clone(),
+            path: source.real_path().map(|path| files.path_of(path)),
+            line: values_at(release, &text, &release.place),
+            template: Some(release.rendered_from.clone()),
+        }
     })
 }
 
@@ -142,38 +133,30 @@ fn in_template(release: &Release, file: &Path, files: &dyn Files) -> Option<Plac
         it.reference.kind == reference.kind && reference.name.contains(&*it.reference.name)
     });
     let place = named.next().map(|it| it.place).unwrap_or_default();
-    let path = Some(files.path_of(&real));
-    Some(values_at(release, shown(file), path, &text, &place))
+    let line = values_at(release, &text, &place);
+    let rendered = Some(release.rendered_from.clone());
+    Some(line::in_file(line, shown(file), rendered, files))
 }
 
-/// The same place, for an object at `place` of a file with this text.
-fn values_at(
-    release: &Release,
-    file: String,
-    path: Option<String>,
-    text: &str,
-    place: &Position,
-) -> Place {
+/// The line of the values of a release whose object is at `place` of a file with this text.
+fn values_at(release: &Release, text: &str, place: &Position) -> Line {
     let spot = spot_at(text, place, &release.field).unwrap_or_default();
-    let template = Some(release.rendered_from.clone());
-    Line::at(text, &Lines::of(text), spot).place(file, path, template)
-}
-
-/// The place of the object's field in the file `from`, from which the object was rendered.
-pub(super) fn in_release(
-    from: &str,
-    release: &Release,
-    known: &Item,
-    field: &str,
-    files: &dyn Files,
-) -> Option<Place> {
-    let line = line_in(files, from, files.top(), &known.reference, field)?;
-    Some(line.in_file(from.to_owned(), Some(release.owner.to_string()), files))
+    line::at(text, &Lines::of(text), spot)
 }
 
 #[cfg(test)]
 mod tests {
     use super::line_of;
+    use engine::model::object::ObjectRef;
+
+    fn object(kind: &str, name: &str) -> ObjectRef {
+        ObjectRef {
+            api_version: "v1".into(),
+            kind: kind.into(),
+            namespace: None,
+            name: name.into(),
+        }
+    }
 
     #[test]
     fn the_line_of_an_object_is_found_in_what_it_was_rendered_from() {
@@ -207,11 +190,13 @@ spec: {}
             ("prod-db", "spec.strategy", Some((19, 1, 9))),
         ];
         for (name, field, place) in table {
-            let found = line_of(template, "Deployment", name, field);
+            let found = line_of(template, &object("Deployment", name), field);
             let found = found.map(|it| (it.number, it.column, it.end_column));
             assert_eq!(found, place, "{name} {field}");
         }
-        assert_eq!(line_of(template, "StatefulSet", "web", "spec"), None);
-        assert_eq!(line_of("kind: {{ .kind }}\n", "Job", "x", "spec"), None);
+        let other = object("StatefulSet", "web");
+        assert_eq!(line_of(template, &other, "spec"), None);
+        let job = object("Job", "x");
+        assert_eq!(line_of("kind: {{ .kind }}\n", &job, "spec"), None);
     }
 }

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use check::{NoFiles, Parsed, Reading, Repair, Text, parse};
+use check::{NoFiles, Parsed, Reading, Text, parse};
 use doctor::diagnosis;
 use engine::model::object::ObjectRef;
 use engine::policy::Policy;
 use engine::rules::codes;
 use engine::snapshot::Snapshot;
 use engine::storage::Catalog;
-use engine::verdict::{EffectivePolicy, Mode};
+use engine::verdict::EffectivePolicy;
 use jiff::Timestamp;
 use manifest::facts;
 use manifest::source::Source;
@@ -140,7 +140,7 @@ impl Checked {
         Ok(Self {
             text: text.to_owned(),
             effective,
-            report: parsed.report(effective, &NoFiles, Format::Json),
+            report: parsed.report(|_| true, effective, &NoFiles, Format::Json),
             parsed,
         })
     }
@@ -160,7 +160,7 @@ impl Checked {
                     "rule": located.finding.rule,
                     "severity": severity,
                     "brief": safe::line(&located.finding.brief),
-                    "line": located.place.as_ref().map(|place| place.line),
+                    "line": located.place.as_ref().map(|place| place.line.number),
                 })
             });
             Some(json!({
@@ -170,7 +170,7 @@ impl Checked {
             }))
         });
         json!({
-            "summary": self.report.summarised() + nothing(&self.report.summary),
+            "summary": report::summary(&self.report.summary) + nothing(&self.report.summary),
             "objects": objects.collect::<Vec<_>>(),
             "asides": self.report.asides(),
         })
@@ -186,7 +186,7 @@ impl Checked {
         let wanted = |object: &ObjectRef| *object == opened.finding.object;
         let mut report = self
             .parsed
-            .report_of(wanted, self.effective, &NoFiles, Format::Html);
+            .report(wanted, self.effective, &NoFiles, Format::Html);
         let is_opened =
             |it: &Located| it.place == opened.place && it.finding.rule == opened.finding.rule;
         report.findings.retain(is_opened);
@@ -196,13 +196,8 @@ impl Checked {
     /// The text with every remedy, and the changes that they make in it.
     #[must_use]
     pub fn repair(&self) -> String {
-        let repair = Repair {
-            parsed: &self.parsed,
-            effective: self.effective,
-            mode: Mode::Repair { remedy: None },
-            files: &NoFiles,
-        };
-        let edited = repair.edits().files.into_values().next();
+        let edits = self.parsed.edits(self.effective, None, &NoFiles);
+        let edited = edits.files.into_values().next();
         let repaired = edited.map_or_else(|| self.text.clone(), |edited| edited.after);
         let diff = TextDiff::from_lines(&self.text, &repaired);
         let diff = diff.unified_diff().to_string();

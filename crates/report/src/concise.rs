@@ -9,7 +9,7 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
     if !summary {
         for stuck in report.stuck_now() {
             let case = &stuck.case;
-            let (cause, claim, title) = (case.cause, stuck.claim(), case.title);
+            let (cause, claim, title) = (case.cause, words::claim(case), case.title);
             writeln!(out, "stuck[{cause}] {claim}: {title}")?;
         }
         for (severity, located) in report.reported() {
@@ -17,12 +17,9 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
         }
         for (reason, located) in report.suppressed() {
             let finding = &located.finding;
-            let (place, rule) = (at(located.place.as_ref()), finding.rule);
-            writeln!(
-                out,
-                "{place}suppressed[{rule}] {}: {reason}",
-                finding.object
-            )?;
+            let (rule, object) = (finding.rule, &finding.object);
+            let place = at(located.place.as_ref());
+            writeln!(out, "{place}suppressed[{rule}] {object}: {reason}")?;
         }
         for notice in &report.notices {
             let place = at(notice.place.as_ref());
@@ -43,21 +40,17 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
 
 /// A finding on one line.
 pub(super) fn line(severity: Severity, located: &Located) -> String {
+    let (place, severity) = (at(located.place.as_ref()), severity.name());
     let finding = &located.finding;
-    format!(
-        "{}{}[{}] {}: {}",
-        at(located.place.as_ref()),
-        severity.name(),
-        finding.rule,
-        finding.object,
-        finding.brief
-    )
+    let (rule, object, brief) = (finding.rule, &finding.object, &finding.brief);
+    format!("{place}{severity}[{rule}] {object}: {brief}")
 }
 
 pub(super) fn at(place: Option<&Place>) -> String {
     place.map_or_else(String::new, |place| {
         // The result is made safe again, because a file may be called ":".
-        let at = format!("{}:{}:{}: ", place.file, place.line, place.column);
+        let Place { file, line, .. } = place;
+        let at = format!("{file}:{}:{}: ", line.number, line.column);
         safe::line(&at).into_owned()
     })
 }

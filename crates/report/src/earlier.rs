@@ -54,20 +54,12 @@ fn key(rule: &str, kind: &str, namespace: &str, name: &str) -> String {
 }
 
 impl EarlierFinding {
-    fn key(&self) -> String {
-        let object = &self.object;
-        key(&self.rule, &object.kind, &object.namespace, &object.name)
-    }
-
     /// Whether `located` is not new: it concerns the same volumes and is not more severe.
     fn covers(&self, located: &Located) -> bool {
         let finding = &located.finding;
-        let same_volumes = (self.volumes.as_ref()).is_none_or(|volumes| {
-            volumes.len() == finding.volumes.len()
-                && volumes
-                    .iter()
-                    .all(|it| finding.volumes.iter().any(|volume| volume == it))
-        });
+        let has = |it: &String| finding.volumes.iter().any(|volume| volume == it);
+        let is_same = |it: &Vec<String>| it.len() == finding.volumes.len() && it.iter().all(has);
+        let same_volumes = self.volumes.as_ref().is_none_or(is_same);
         let is_error = |action| Severity::of(action) == Some(Severity::Error);
         same_volumes && (is_error(self.action) || !is_error(finding.action))
     }
@@ -87,16 +79,14 @@ impl Earlier {
     pub fn compare(&self, report: &mut Report) {
         let known = Matches::of(&self.findings);
         let silent = Matches::of(self.suppressed.iter().chain(&self.findings));
-        let (mut reported, mut suppressed) = (Vec::new(), Vec::new());
-        for located in &mut report.findings {
-            match (located.finding.action, &located.finding.suppressed) {
-                (Action::Ignore, None) => {}
-                (Action::Ignore, Some(_)) => suppressed.push(located),
-                _ => reported.push(located),
-            }
-        }
+        let is_reported = |it: &&mut Located| it.finding.action != Action::Ignore;
+        let (reported, others): (Vec<_>, Vec<_>) =
+            report.findings.iter_mut().partition(is_reported);
+        let suppressed = others
+            .into_iter()
+            .filter(|it| it.finding.suppressed.is_some());
         let mut still = known.mark(reported);
-        silent.mark(suppressed);
+        silent.mark(suppressed.collect());
         for stuck in &mut report.stuck {
             let volume = &stuck.case.volume;
             let is_known = self.stuck.iter().any(|earlier| {
@@ -125,7 +115,9 @@ impl<'e> Matches<'e> {
     fn of(findings: impl IntoIterator<Item = &'e EarlierFinding>) -> Self {
         let mut by_key: HashMap<_, Vec<_>> = HashMap::new();
         for finding in findings {
-            by_key.entry(finding.key()).or_default().push(finding);
+            let object = &finding.object;
+            let key = key(&finding.rule, &object.kind, &object.namespace, &object.name);
+            by_key.entry(key).or_default().push(finding);
         }
         Self(by_key)
     }
@@ -156,13 +148,8 @@ impl<'e> Matches<'e> {
         let is_it = |earlier: &&EarlierFinding| {
             earlier.covers(located) && (!same_file || earlier.file.as_deref() == file)
         };
-        match known.iter().position(is_it) {
-            Some(at) => {
-                known.swap_remove(at);
-                true
-            }
-            None => false,
-        }
+        let matched = known.iter().position(is_it);
+        matched.map(|at| known.swap_remove(at)).is_some()
     }
 }
 
@@ -171,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Place;
+    use crate::{Line, Place};
     use engine::model::object::ObjectKind;
     use engine::model::workload::WorkloadKind;
     use engine::policy::{Suppressed, SuppressedBy};
@@ -202,10 +189,12 @@ mod tests {
         let place = Place {
             file: file.to_owned(),
             path: None,
-            line: 1,
-            column: 1,
-            end_column: 2,
-            text: String::new(),
+            line: Line {
+                number: 1,
+                column: 1,
+                end_column: 2,
+                text: String::new(),
+            },
             template: None,
         };
         Located::new(finding, Some(place))

@@ -43,9 +43,9 @@ fn of(place: Option<&Place>) -> Properties {
     match (&place.path, &place.template) {
         (Some(path), _) => vec![
             ("file", path.clone()),
-            ("line", place.line.to_string()),
-            ("col", place.column.to_string()),
-            ("endColumn", place.end_column.to_string()),
+            ("line", place.line.number.to_string()),
+            ("col", place.line.column.to_string()),
+            ("endColumn", place.line.end_column.to_string()),
         ],
         (None, Some(template)) => vec![("file", template.clone())],
         (None, None) => Vec::new(),

@@ -45,7 +45,7 @@ fn notice(notice: &Notice) -> Value {
     json!({
         "object": notice.object,
         "file": place.map(|place| &place.file),
-        "line": place.map(|place| place.line),
+        "line": place.map(|place| place.line.number),
         "message": notice.text,
     })
 }
@@ -70,8 +70,8 @@ fn finding(located: &Located) -> Value {
         "object": finding.object,
         "fieldPath": finding.field_path,
         "file": place.map(|place| &place.file),
-        "line": place.map(|place| place.line),
-        "column": place.map(|place| place.column),
+        "line": place.map(|place| place.line.number),
+        "column": place.map(|place| place.line.column),
         "template": place.map(|place| &place.template),
         "places": places(located),
         "message": finding.message,

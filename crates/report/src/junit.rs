@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use quick_junit::{NonSuccessKind, Report as Tests, TestCase, TestCaseStatus, TestSuite};
 
 use super::concise::at;
-use super::{Located, Place, Report, Severity, Unread};
+use super::{Located, Place, Report, Severity};
 
 /// The suite of objects that came from no file.
 const CLUSTER: &str = "cluster";
@@ -18,7 +18,10 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut suites: BTreeMap<&str, Vec<TestCase>> = BTreeMap::new();
     for unread in &report.unread {
         let cases = suites.entry(&unread.file).or_default();
-        cases.push(unreadable(unread));
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+        status.set_type("unreadable");
+        status.set_description(unread.message.as_str());
+        cases.push(case(unread.place(), &unread.file, status));
     }
     let mut reported: BTreeSet<(&str, String)> = BTreeSet::new();
     for located in &report.findings {
@@ -27,7 +30,6 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         };
         let file = file(located.place.as_ref());
         let object = located.finding.object.to_string();
-        reported.insert((file, object.clone()));
         let name = format!("{object}: {}", located.finding.rule);
         let mut case = case(name, file, status);
         if Severity::of(located.finding.action) == Some(Severity::Warning) {
@@ -35,21 +37,17 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             let text = format!("{place}warning: {}: {}", finding.rule, finding.message);
             case.set_system_out(text);
         }
+        reported.insert((file, object));
         suites.entry(file).or_default().push(case);
     }
     for notice in &report.notices {
         let file = file(notice.place.as_ref());
-        let about = match &notice.object {
-            Some(object) => object.to_string(),
-            None => "policy".to_owned(),
-        };
+        let about = notice.object.as_ref();
+        let about = about.map_or_else(|| "policy".to_owned(), ToString::to_string);
         let name = format!("{about}: note");
         let mut case = case(name, file, TestCaseStatus::success());
-        case.set_system_out(format!(
-            "{}note: {}",
-            at(notice.place.as_ref()),
-            notice.text
-        ));
+        let (place, text) = (at(notice.place.as_ref()), &notice.text);
+        case.set_system_out(format!("{place}note: {text}"));
         reported.insert((file, about));
         suites.entry(file).or_default().push(case);
     }
@@ -70,13 +68,6 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     let xml = tests.to_string().map_err(io::Error::other)?;
     out.write_all(xml.as_bytes())
-}
-
-fn unreadable(unread: &Unread) -> TestCase {
-    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-    status.set_type("unreadable");
-    status.set_description(unread.message.as_str());
-    case(unread.place(), &unread.file, status)
 }
 
 fn file(place: Option<&Place>) -> &str {

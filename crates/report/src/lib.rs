@@ -43,7 +43,7 @@ mod text;
 mod words;
 
 pub use earlier::Earlier;
-pub use words::by_namespace;
+pub use words::{by_namespace, summary};
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -175,14 +175,8 @@ pub struct Excerpt {
 /// A range of a line, with a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The line, counted from 1.
-    pub line: usize,
-    /// The first column, in characters, counted from 1.
-    pub column: usize,
-    /// The column after the last one.
-    pub end_column: usize,
-    /// The text of the line.
-    pub text: String,
+    /// The range.
+    pub line: Line,
     /// The text of the line before it.
     pub before: String,
     /// A label of a few words.
@@ -241,16 +235,24 @@ pub struct Place {
     /// The file's path from the root of the repository, separated with `/`; `None` for standard
     /// input.
     pub path: Option<String>,
-    /// The line, counted from 1.
-    pub line: usize,
-    /// The first column at fault, in characters, counted from 1.
+    /// The range at fault.
+    pub line: Line,
+    /// The Helm template from which the document was rendered.
+    pub template: Option<String>,
+}
+
+/// A line of a file, and a range of columns on it. Lines and columns are counted from 1, and columns
+/// count characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The line.
+    pub number: usize,
+    /// The first column.
     pub column: usize,
-    /// The column after the last one at fault.
+    /// The column after the last one.
     pub end_column: usize,
     /// The text of the line.
     pub text: String,
-    /// The Helm template from which the document was rendered.
-    pub template: Option<String>,
 }
 
 /// A remark that is not a finding: about an object's annotations, the way it is written, or the
@@ -374,8 +376,7 @@ pub struct Compared {
 }
 
 impl Summary {
-    /// Counts a finding.
-    pub fn count(&mut self, finding: &Finding) {
+    fn count(&mut self, finding: &Finding) {
         match finding.action {
             Action::Deny => self.deny += 1,
             Action::Fix => self.fix += 1,
@@ -461,11 +462,6 @@ pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write)
 
 /// The parts of [`Format::Html`], for a page that shows a finding when the user opens it.
 impl Report {
-    /// The summary in words.
-    pub fn summarised(&self) -> String {
-        words::summary(&self.summary)
-    }
-
     /// The errors and warnings, grouped by object.
     pub fn by_object(&self) -> Vec<Vec<(Severity, &Located)>> {
         let sections = words::sections(self).into_iter();
@@ -506,7 +502,14 @@ impl Report {
         let order = by_namespace(self).into_iter();
         let order: Vec<String> = order.map(|it| it.name.to_owned()).collect();
         let rank = |namespace: &str| order.iter().position(|it| it == namespace);
-        let gravest = gravest(&self.findings);
+        let mut gravest: BTreeMap<String, Action> = BTreeMap::new();
+        for located in &self.findings {
+            let action = located.finding.action;
+            let known = gravest.entry(located.finding.object.to_string());
+            known
+                .and_modify(|it| *it = action.min(*it))
+                .or_insert(action);
+        }
         self.findings.sort_by_cached_key(|located| {
             let finding = &located.finding;
             let object = finding.object.to_string();
@@ -526,7 +529,7 @@ impl Report {
     }
 
     /// The errors and warnings that people see: those that are not in an earlier report.
-    fn reported(&self) -> impl Iterator<Item = (Severity, &Located)> {
+    pub fn reported(&self) -> impl Iterator<Item = (Severity, &Located)> {
         self.found()
             .filter(|(_, located)| located.is_new != Some(false))
     }
@@ -542,18 +545,6 @@ impl Report {
             .iter()
             .filter_map(|located| Some((located.finding.suppressed.as_ref()?, located)))
     }
-}
-
-/// The most severe action for each object.
-fn gravest(findings: &[Located]) -> BTreeMap<String, Action> {
-    let mut gravest = BTreeMap::new();
-    for located in findings {
-        let action = located.finding.action;
-        let known = gravest.entry(located.finding.object.to_string());
-        let known = known.or_insert(action);
-        *known = action.min(*known);
-    }
-    gravest
 }
 
 #[cfg(test)]

@@ -47,15 +47,6 @@ impl Stuck {
         let step = steps.find(|it| it.purpose == Purpose::WayOut && it.command.is_some())?;
         Some((step.command.as_deref()?, &step.text))
     }
-
-    /// The claim, as `PersistentVolumeClaim shop/data`.
-    pub(super) fn claim(&self) -> String {
-        let volume = &self.case.volume;
-        format!(
-            "PersistentVolumeClaim {}/{}",
-            volume.namespace, volume.claim
-        )
-    }
 }
 
 /// The owner that writes a live object, and would undo a change of the object alone.
@@ -97,12 +88,10 @@ pub struct Override {
 
 impl fmt::Display for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sets: Vec<String> = self
-            .sets
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
-        write!(f, "{}: {}", self.object, sets.join(", "))?;
+        let sets = self.sets.iter();
+        let sets = sets.map(|(key, value)| format!("{key}={value}"));
+        let sets = sets.collect::<Vec<_>>().join(", ");
+        write!(f, "{}: {sets}", self.object)?;
         if !self.reason.is_empty() {
             write!(f, ", \"{}\"", self.reason)?;
         }

@@ -3,7 +3,6 @@
 //! The comment begins with [`MARKER`], by which a pipeline finds the comment of its last run and
 //! updates it. Text from manifests is escaped, so it cannot create links, images, mentions or HTML.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::live::Stuck;
@@ -17,10 +16,8 @@ const MARKER: &str = "<!-- multi-attach-guard -->";
 const LONGEST: usize = 60_000;
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let mut page = format!(
-        "{MARKER}\n### multi-attach-guard\n\n{}\n",
-        prose(&words::summary(&report.summary))
-    );
+    let summary = prose(&words::summary(&report.summary));
+    let mut page = format!("{MARKER}\n### multi-attach-guard\n\n{summary}\n");
     let stuck = report.stuck_now().map(stuck);
     let line = |what: &str, text: &str| format!("\n**{what}** {}\n", prose(text));
     let overrides = report.overrides.iter();
@@ -46,11 +43,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     if left_out > 0 {
-        let _ = writeln!(
-            page,
-            "\n{} left out.",
-            words::amount(left_out, "entry").replace("entrys", "entries")
-        );
+        let entries = words::amount(left_out, "entry").replace("entrys", "entries");
+        page += &format!("\n{entries} left out.\n");
     }
     out.write_all(page.as_bytes())
 }
@@ -63,7 +57,7 @@ fn stuck(stuck: &Stuck) -> String {
     format!(
         "\n**stuck now** `{}` {}\n\n{}\n{}",
         case.cause,
-        prose(&format!("{}: {}", stuck.claim(), case.title)),
+        prose(&format!("{}: {}", words::claim(case), case.title)),
         prose(&case.explanation),
         command.unwrap_or_default(),
     )
@@ -72,7 +66,7 @@ fn stuck(stuck: &Stuck) -> String {
 fn finding(severity: Severity, located: &Located) -> String {
     let finding = &located.finding;
     let place = located.place.as_ref().map_or_else(String::new, |place| {
-        let at = code(&format!("{}:{}", place.file, place.line));
+        let at = code(&format!("{}:{}", place.file, place.line.number));
         match &place.template {
             Some(template) => format!("{at}, rendered from {}: ", code(template)),
             None => format!("{at}: "),

@@ -74,11 +74,9 @@ pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError
     };
     let mut products = Vec::new();
     for listed in listing()? {
-        for class in &classes {
-            if *driver.unwrap_or(&class.provisioner) == listed.name {
-                products.push(Product::new(catalog, listed.clone(), class));
-            }
-        }
+        let is_of_it = |it: &&StorageClass| *driver.unwrap_or(&it.provisioner) == listed.name;
+        let classes = classes.iter().filter(is_of_it);
+        products.extend(classes.map(|it| Product::new(catalog, listed.clone(), it)));
     }
     if products.is_empty() {
         products = all(catalog)?;
@@ -186,14 +184,11 @@ pub fn page(products: &[Product]) -> String {
 fn cells(product: &Product) -> [String; 7] {
     let summary = &product.summary;
     let attached = match summary.attach {
+        _ if summary.node_local != "no" => "on its node",
         it if it.starts_with("not attached") => "no",
         it if it.starts_with("attached (assumed)") => "assumed",
         it if it.starts_with("attached") => "yes",
         _ => "unknown",
-    };
-    let attached = match summary.node_local {
-        "no" => attached,
-        _ => "on its node",
     };
     let mut takes: Vec<String> = product.sharing.iter().map(ToString::to_string).collect();
     for (what, modes) in [("files", &summary.filesystem), ("blocks", &summary.block)] {

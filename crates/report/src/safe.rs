@@ -214,7 +214,7 @@ fn clean_place(place: &mut Place) {
     clean(&mut place.file);
     place.path.iter_mut().for_each(clean);
     place.template.iter_mut().for_each(clean);
-    place.text = source(&place.text);
+    place.line.text = source(&place.line.text);
 }
 
 fn clean_finding(located: &mut Located) {
@@ -232,7 +232,7 @@ fn clean_finding(located: &mut Located) {
     for excerpt in &mut located.excerpts {
         clean(&mut excerpt.file);
         for mark in &mut excerpt.marks {
-            mark.text = source(&mark.text);
+            mark.line.text = source(&mark.line.text);
             mark.before = source(&mark.before);
             clean(&mut mark.label);
         }

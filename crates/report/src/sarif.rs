@@ -11,15 +11,11 @@ use engine::rules::RULES;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/rules.md");
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let results: Vec<Value> = report
-        .findings
-        .iter()
-        .filter(|located| {
-            let finding = &located.finding;
-            Severity::of(finding.action).is_some() || finding.suppressed.is_some()
-        })
-        .map(result)
-        .collect();
+    let is_shown = |located: &&Located| {
+        let finding = &located.finding;
+        Severity::of(finding.action).is_some() || finding.suppressed.is_some()
+    };
+    let results = report.findings.iter().filter(is_shown).map(result);
     let unopened = words::unopened(report).into_iter();
     let unopened = unopened.map(|it| notification("note", &it, None));
     let unread: Vec<Value> = report.unread.iter().map(unread).chain(unopened).collect();
@@ -41,7 +37,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
                 "toolExecutionNotifications": unread,
                 "toolConfigurationNotifications": notices,
             }],
-            "results": results,
+            "results": results.collect::<Vec<_>>(),
         }],
     });
     out.write_all(safe::json(&sarif)?.as_bytes())
@@ -136,10 +132,10 @@ fn physical(place: &Place) -> Option<Value> {
     Some(json!({
         "artifactLocation": artifact(path),
         "region": {
-            "startLine": place.line,
-            "startColumn": place.column,
-            "endColumn": place.end_column,
-            "snippet": {"text": place.text},
+            "startLine": place.line.number,
+            "startColumn": place.line.column,
+            "endColumn": place.line.end_column,
+            "snippet": {"text": place.line.text},
         },
     }))
 }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::live::{Origin, Override, Owner, Stuck};
 use super::{
-    Fix, Format, JudgedObject, Located, Notice, Place, Report, Style, Summary, Unopened, Unread,
-    write,
+    Fix, Format, JudgedObject, Line, Located, Notice, Place, Report, Style, Summary, Unopened,
+    Unread, write,
 };
 use doctor::diagnosis::{CaseEntry, Purpose, SuggestedAction, VolumeEntry, WaitingEntry};
 use engine::model::object::ObjectRef;
@@ -46,10 +46,12 @@ fn place(file: &str, path: Option<&str>, template: Option<&str>) -> Place {
     Place {
         file: file.to_owned(),
         path: path.map(str::to_owned),
-        line: 14,
-        column: 3,
-        end_column: 11,
-        text: "  strategy: {type: RollingUpdate}  # é".to_owned(),
+        line: Line {
+            number: 14,
+            column: 3,
+            end_column: 11,
+            text: "  strategy: {type: RollingUpdate}  # é".to_owned(),
+        },
         template: template.map(str::to_owned),
     }
 }
@@ -240,13 +242,15 @@ fn text_shows_the_line_at_fault() {
 }
 
 /// A mark on a line of a long manifest.
-fn mark(line: usize, text: &str, label: &str, is_fault: bool) -> super::Mark {
+fn mark(number: usize, text: &str, label: &str, is_fault: bool) -> super::Mark {
     let column = text.len() - text.trim_start().len() + 1;
     super::Mark {
-        line,
-        column,
-        end_column: text.chars().count() + 1,
-        text: text.to_owned(),
+        line: Line {
+            number,
+            column,
+            end_column: text.chars().count() + 1,
+            text: text.to_owned(),
+        },
         before: "  # between".to_owned(),
         label: label.to_owned(),
         is_fault,
@@ -322,12 +326,15 @@ fn narrow_terminals_and_long_lines_show_what_is_at_fault() {
     let mut report = pictures(1);
     let long = format!("{}claimName: data{}", " ".repeat(2500), "x".repeat(2500));
     report.findings[0].excerpts[0].marks[2] = super::Mark {
-        column: 2501,
-        end_column: 2516,
-        text: long,
+        line: Line {
+            number: 40,
+            column: 2501,
+            end_column: 2516,
+            text: long,
+        },
         ..mark(40, "", "here", false)
     };
-    report.findings[0].excerpts[0].marks[0].text = "\tstrategy: {type: \"数é\"}".to_owned();
+    report.findings[0].excerpts[0].marks[0].line.text = "\tstrategy: {type: \"数é\"}".to_owned();
     report.findings[0].finding.object.name = "n".repeat(253).into();
     let mut out = Vec::new();
     let style = Style {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::iter::once;
 use std::ops::Range;
 
 use annotate_snippets::{
@@ -10,8 +11,8 @@ use annotate_snippets::{
 
 use super::live::{Owner, Stuck};
 use super::words::folded;
-use super::{Excerpt, Located, Place, Report, Severity, Style, WIDEST, concise, safe, words};
-use engine::model::words::listed;
+use super::{Excerpt, Line, Located, Place, Report, Severity, Style, WIDEST, concise, safe, words};
+use engine::model::words::some;
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
 
@@ -38,7 +39,14 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         }
         writeln!(out)?;
     }
-    live(report, style, out)?;
+    let overrides: Vec<String> = report.overrides.iter().map(ToString::to_string).collect();
+    for (title, sentences) in [("Overrides", &overrides), ("Not seen", &report.open)] {
+        if style.summary && !sentences.is_empty() {
+            writeln!(out, "{title}: {}", sentences.len())?;
+        } else {
+            list(title, sentences, style, out)?;
+        }
+    }
     for hint in &report.hints {
         writeln!(out, "{hint}")?;
     }
@@ -119,16 +127,10 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
 /// A rendered block without the lines that contain only its frame.
 fn without_empty_frame(rendered: &str) -> String {
     let lines = rendered.lines().filter(|line| {
-        let mut text = String::with_capacity(line.len());
-        let mut is_escape = false;
-        for letter in line.chars() {
-            match letter {
-                '\x1b' => is_escape = true,
-                'm' if is_escape => is_escape = false,
-                _ if is_escape => {}
-                _ => text.push(letter),
-            }
-        }
+        let mut parts = line.split('\x1b');
+        let first = parts.next().unwrap_or_default();
+        let after_escapes = parts.filter_map(|it| Some(it.split_once('m')?.1));
+        let text: String = once(first).chain(after_escapes).collect();
         text.trim() != "|"
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -203,14 +205,13 @@ fn picture<'r>(
     for other in others(together, consequence) {
         group = group.element(note(&other, style));
     }
-    let Some(help) = help(first) else {
-        return group.elements((!is_known).then(|| more_of(rule)));
-    };
-    if said.helps.contains(&(rule, help.clone())) {
-        return group;
+    if let Some(help) = help(first) {
+        if said.helps.contains(&(rule, help.clone())) {
+            return group;
+        }
+        group = group.element(Level::HELP.message(wrapped(&help, style.width)));
+        said.helps.push((rule, help));
     }
-    group = group.element(Level::HELP.message(wrapped(&help, style.width)));
-    said.helps.push((rule, help));
     group.elements((!is_known).then(|| more_of(rule)))
 }
 
@@ -241,14 +242,15 @@ fn note(text: &str, style: Style) -> Message<'static> {
 fn others(together: &[(Severity, &Located)], mut say: impl FnMut(&Located) -> &str) -> Vec<String> {
     let mut notes = Vec::new();
     for (number, (severity, other)) in together.iter().enumerate().skip(1) {
+        let (rule, message) = (other.finding.rule, &other.finding.message);
         let is_same = |(as_grave, earlier): &(Severity, &Located)| {
-            as_grave == severity && say_the_same(earlier, other)
+            let earlier = &earlier.finding;
+            as_grave == severity && earlier.rule == rule && earlier.message == *message
         };
         notes.push(if together[..number].iter().any(is_same) {
             again(other)
         } else {
-            let (severity, rule) = (severity.name(), other.finding.rule);
-            format!("{severity}[{rule}] too: {}", say(other))
+            format!("{}[{rule}] too: {}", severity.name(), say(other))
         });
     }
     notes
@@ -299,24 +301,25 @@ fn excerpt(excerpt: &Excerpt, context: bool, width: usize) -> Option<Snippet<'_,
     let mut source = String::new();
     let mut annotations = Vec::new();
     let first = marks.clone().next()?;
-    let mut window = Window::around(&first.text, first.column, width);
+    let mut window = Window::around(&first.line.text, first.line.column, width);
     source.push_str(&window.text);
-    let (mut line, mut start) = (first.line, 0);
+    let (mut line, mut start) = (first.line.number, 0);
     for mark in marks {
-        if mark.line > line {
-            for _ in line + 1..mark.line {
+        let number = mark.line.number;
+        if number > line {
+            for _ in line + 1..number {
                 source.push('\n');
                 // A single line between two marked lines is shown.
-                if mark.line == line + 2 {
+                if number == line + 2 {
                     source.push_str(&Window::around(&mark.before, 1, width).text);
                 }
             }
             source.push('\n');
-            (line, start) = (mark.line, source.len());
-            window = Window::around(&mark.text, mark.column, width);
+            (line, start) = (number, source.len());
+            window = Window::around(&mark.line.text, mark.line.column, width);
             source.push_str(&window.text);
         }
-        let Some(span) = window.span(mark.column, mark.end_column) else {
+        let Some(span) = window.span(&mark.line) else {
             continue;
         };
         let kind = if mark.is_fault {
@@ -329,7 +332,7 @@ fn excerpt(excerpt: &Excerpt, context: bool, width: usize) -> Option<Snippet<'_,
     }
     Some(
         Snippet::source(source)
-            .line_start(first.line)
+            .line_start(first.line.number)
             .path(excerpt.file.as_str())
             .annotations(annotations),
     )
@@ -362,10 +365,10 @@ impl Window {
         }
     }
 
-    /// The byte range between two columns of the line; `None` if it was cut off.
-    fn span(&self, column: usize, end_column: usize) -> Option<Range<usize>> {
-        let start = column.checked_sub(self.cut)?;
-        let span = byte_of(&self.text, start)..byte_of(&self.text, end_column - self.cut);
+    /// The byte range of the columns of the line; `None` if it was cut off.
+    fn span(&self, line: &Line) -> Option<Range<usize>> {
+        let start = line.column.checked_sub(self.cut)?;
+        let span = byte_of(&self.text, start)..byte_of(&self.text, line.end_column - self.cut);
         (span.start < self.text.len()).then_some(span)
     }
 }
@@ -382,7 +385,7 @@ fn byte_of(line: &str, column: usize) -> usize {
 fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
     let case = &stuck.case;
     let name = if case.passes { "waits" } else { "stuck" };
-    let title = format!("{}: {}", stuck.claim(), case.title);
+    let title = format!("{}: {}", words::claim(case), case.title);
     let group = Level::ERROR.with_name(name).primary_title(title);
     let mut group = Group::with_title(group.id(case.cause));
     group = group.element(note(&words::waiting(case), style));
@@ -400,26 +403,10 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
 /// The owner of the object, and the command that shows what to change there, on its own line for
 /// copying.
 fn owner_notes(owner: Option<&Owner>, style: Style) -> Vec<Message<'static>> {
-    let Some(owner) = owner else {
-        return Vec::new();
-    };
-    let mut notes = vec![note(&format!("written by {owner}"), style)];
-    let command = owner.command.as_ref();
-    notes.extend(command.map(|it| Level::HELP.message(format!("look at: {it}"))));
-    notes
-}
-
-/// Prints the remaining facts about a live cluster.
-fn live(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let overrides: Vec<String> = report.overrides.iter().map(ToString::to_string).collect();
-    for (title, sentences) in [("Overrides", &overrides), ("Not seen", &report.open)] {
-        if style.summary && !sentences.is_empty() {
-            writeln!(out, "{title}: {}", sentences.len())?;
-        } else {
-            list(title, sentences, style, out)?;
-        }
-    }
-    Ok(())
+    let written = owner.map(|it| note(&format!("written by {it}"), style));
+    let command = owner.and_then(|it| it.command.as_ref());
+    let command = command.map(|it| Level::HELP.message(format!("look at: {it}")));
+    written.into_iter().chain(command).collect()
 }
 
 /// Prints the sentences below a title, if there are any.
@@ -460,20 +447,12 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said
     group.elements(command.map(|it| Level::HELP.message(format!("run: {it}"))))
 }
 
-/// The most other places of a finding that are named.
-const MOST_PLACES: usize = 3;
-
 /// The note about the other charts and kustomizations that include the line.
 fn elsewhere(located: &Located) -> Option<String> {
     let also = located.also.iter();
-    let mut templates = also.filter_map(|(_, place)| place.template.clone());
-    let mut named: Vec<String> = templates.by_ref().take(MOST_PLACES).collect();
-    match templates.count() {
-        0 => {}
-        more => named.push(format!("{more} more")),
-    }
-    let named = (!named.is_empty()).then(|| listed(&named, "and"));
-    named.map(|it| format!("the same in what is rendered from {it}"))
+    let templates = also.filter_map(|(_, place)| place.template.clone());
+    let named = some(templates.collect());
+    (!named.is_empty()).then(|| format!("the same in what is rendered from {named}"))
 }
 
 /// The message without the sentence about settling an assumption, if that was printed before.
@@ -486,11 +465,6 @@ fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
     } else {
         message
     }
-}
-
-/// Whether two findings about one object have the same text.
-fn say_the_same(a: &Located, b: &Located) -> bool {
-    a.finding.rule == b.finding.rule && a.finding.message == b.finding.message
 }
 
 /// The note for a finding that has the same text as an earlier one.
@@ -537,18 +511,19 @@ const fn level(severity: Severity) -> Level<'static> {
 }
 
 fn snippet(place: &Place, width: usize) -> Snippet<'_, Annotation<'_>> {
-    let window = Window::around(&place.text, place.column, width);
-    let span = window.span(place.column, place.end_column);
+    let line = &place.line;
+    let window = Window::around(&line.text, line.column, width);
+    let span = window.span(line);
     Snippet::source(window.text)
-        .line_start(place.line)
+        .line_start(line.number)
         .path(place.file.as_str())
         .annotations(span.map(|it| AnnotationKind::Primary.span(it)))
 }
 
 fn origin(place: &Place) -> Origin<'_> {
     Origin::path(place.file.as_str())
-        .line(place.line)
-        .char_column(place.column)
+        .line(place.line.number)
+        .char_column(place.line.column)
 }
 
 /// Wraps the text to lines that fit in a window, including the frame around it.

@@ -1,21 +1,17 @@
 //! Sentences that several formats share.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use doctor::diagnosis::{CaseEntry, WaitingEntry, span};
 
-use super::live::{Origin, Stuck};
+use super::live::Stuck;
 use super::{Compared, Located, Missing, Report, Severity, Summary, Unopened};
 use engine::model::words::listed;
 
 /// The summary in words.
-pub(super) fn summary(summary: &Summary) -> String {
-    let unopened: Vec<String> = summary
-        .unopened
-        .iter()
-        .map(|(what, count)| amount(*count, what))
-        .collect();
+pub fn summary(summary: &Summary) -> String {
     let mut text = String::new();
     if summary.stuck > 0 {
         text = format!("{} stuck now. ", amount(summary.stuck, "volume"));
@@ -45,8 +41,8 @@ pub(super) fn summary(summary: &Summary) -> String {
         text += &format!("; {} could not be read", summary.unreadable);
     }
     text.push('.');
-    if !unopened.is_empty() {
-        text += &format!(" Not looked into: {}.", listed(&unopened, "and"));
+    if !summary.unopened.is_empty() {
+        text += &format!(" Not looked into: {}.", amounts(&summary.unopened));
     }
     if let Some(compared) = &summary.compared {
         text += &format!(" {}", since(compared));
@@ -104,17 +100,23 @@ fn origin(summary: &Summary) -> String {
 
 /// The skipped objects, with the names of the most frequent kinds.
 fn skipped(kinds: &BTreeMap<String, usize>) -> String {
-    const NAMED: usize = 3;
     let all: usize = kinds.values().sum();
     let mut kinds: Vec<(&String, &usize)> = kinds.iter().collect();
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let named: Vec<String> = kinds
-        .iter()
-        .take(NAMED)
-        .map(|(kind, count)| format!("{count} {kind}"))
-        .collect();
-    let rest = if kinds.len() > NAMED { ", …" } else { "" };
-    format!("{all} of other kinds skipped ({}{rest})", named.join(", "))
+    let named = kinds.iter().map(|(kind, count)| format!("{count} {kind}"));
+    let named = beginning(&named.collect::<Vec<_>>());
+    format!("{all} of other kinds skipped ({named})")
+}
+
+/// The most names in a sentence.
+const MOST_NAMES: usize = 3;
+
+/// The first few names.
+fn beginning<S: Borrow<str>>(names: &[S]) -> String {
+    match names.split_at_checked(MOST_NAMES) {
+        Some((first, [_, ..])) => first.join(", ") + ", …",
+        _ => names.join(", "),
+    }
 }
 
 /// The most reasons that are named if each applies to one object only.
@@ -173,18 +175,12 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
 
 /// The number of each kind, and the names of the first few.
 fn by_kind(all: &[&Unopened]) -> String {
-    const NAMED: usize = 3;
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for unopened in all {
         *kinds.entry(&unopened.what).or_default() += 1;
     }
-    let kinds: Vec<String> = kinds
-        .iter()
-        .map(|(kind, count)| amount(*count, kind))
-        .collect();
-    let named: Vec<&str> = all.iter().take(NAMED).map(|it| it.path.as_str()).collect();
-    let rest = if all.len() > NAMED { ", …" } else { "" };
-    format!("{} ({}{rest})", listed(&kinds, "and"), named.join(", "))
+    let named: Vec<&str> = all.iter().map(|it| it.path.as_str()).collect();
+    format!("{} ({})", amounts(&kinds), beginning(&named))
 }
 
 /// The counts of each rule, the most frequent rule first.
@@ -193,19 +189,6 @@ pub(super) fn by_rule(report: &Report) -> Vec<Counts<'static>> {
     let mut rules = counted(found.map(|(severity, it)| (it.finding.rule, Some(severity))));
     rules.sort_by_key(|it| std::cmp::Reverse(it.errors + it.warnings));
     rules
-}
-
-/// The cluster that a report is about, and the time.
-pub(super) fn origin_of_cluster(origin: &Origin) -> String {
-    let Origin {
-        cluster,
-        namespace,
-        at,
-    } = origin;
-    match namespace {
-        Some(namespace) => format!("Cluster {cluster}, namespace {namespace}, {at:.0}"),
-        None => format!("Cluster {cluster}, {at:.0}"),
-    }
 }
 
 /// The counts of the problems in a namespace, or of a rule.
@@ -228,14 +211,11 @@ impl fmt::Display for Counts<'_> {
         } else {
             self.name
         };
-        write!(f, "{name}: ")?;
-        if self.stuck > 0 {
-            write!(f, "{} stuck", self.stuck)?;
-        }
+        let found = severities(self.errors, self.warnings);
         match (self.stuck, self.errors + self.warnings) {
-            (0, _) => f.write_str(&severities(self.errors, self.warnings)),
-            (_, 0) => Ok(()),
-            _ => write!(f, ", {}", severities(self.errors, self.warnings)),
+            (0, _) => write!(f, "{name}: {found}"),
+            (stuck, 0) => write!(f, "{name}: {stuck} stuck"),
+            (stuck, _) => write!(f, "{name}: {stuck} stuck, {found}"),
         }
     }
 }
@@ -309,12 +289,8 @@ pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
 }
 
 fn namespace(located: &Located) -> &str {
-    located
-        .finding
-        .object
-        .namespace
-        .as_deref()
-        .unwrap_or_default()
+    let namespace = located.finding.object.namespace.as_deref();
+    namespace.unwrap_or_default()
 }
 
 /// Whether two findings are about one object of one file.
@@ -324,7 +300,13 @@ fn same_object(a: &Located, b: &Located) -> bool {
 }
 
 /// The most pods that are named; further ones are counted.
-const NAMED: usize = 5;
+pub(super) const NAMED: usize = 5;
+
+/// The claim, as `PersistentVolumeClaim shop/data`.
+pub(super) fn claim(case: &CaseEntry) -> String {
+    let (namespace, claim) = (&case.volume.namespace, &case.volume.claim);
+    format!("PersistentVolumeClaim {namespace}/{claim}")
+}
 
 /// The waiting pods, their nodes and the time that they have waited.
 pub(super) fn waiting(case: &CaseEntry) -> String {
@@ -349,15 +331,19 @@ pub(super) fn so_far(waiting: &WaitingEntry) -> String {
 
 /// Formats counts as `2 errors, 1 warning`, without a count that is zero.
 pub(crate) fn severities(errors: usize, warnings: usize) -> String {
+    let of_errors = amount(errors, "error");
+    let of_warnings = amount(warnings, "warning");
     match (errors, warnings) {
-        (errors, 0) => amount(errors, "error"),
-        (0, warnings) => amount(warnings, "warning"),
-        (errors, warnings) => format!(
-            "{}, {}",
-            amount(errors, "error"),
-            amount(warnings, "warning")
-        ),
+        (_, 0) => of_errors,
+        (0, _) => of_warnings,
+        _ => format!("{of_errors}, {of_warnings}"),
     }
+}
+
+/// The number of each kind, as a list.
+fn amounts<K: Borrow<str>>(kinds: &BTreeMap<K, usize>) -> String {
+    let of_kind = |(kind, count): (&K, &usize)| amount(*count, kind.borrow());
+    listed(&kinds.iter().map(of_kind).collect::<Vec<_>>(), "and")
 }
 
 pub(super) fn amount(number: usize, what: &str) -> String {

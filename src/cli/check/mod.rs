@@ -16,10 +16,10 @@ use jiff::Timestamp;
 use super::cluster::ClusterArgs;
 use super::error::CommandError;
 use super::output::{ReportArgs, complain, write_report};
-use ::check::{Edits, Hints, Parsed, Repair, parse, unused_exemptions};
+use ::check::{Edits, Hints, Parsed, parse, unused_exemptions};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
-use engine::verdict::{EffectivePolicy, Mode};
+use engine::verdict::EffectivePolicy;
 use files::{ReadError, replace};
 use manifest::find::Exclude;
 use render::{FetchOptions, Input, Kustomizations, Paths, RenderOptions, Repository};
@@ -145,7 +145,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
     } else {
         read(Kustomizations::Rendered, facts)?
     };
-    let mut report = parsed.report(&effective, &repository, options.report.format);
+    let mut report = parsed.report(|_| true, &effective, &repository, options.report.format);
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
         let text = fs::read_to_string(&file).unwrap_or_default();
         let unused = unused_exemptions(effective.policy(), &file, &text, &report, &repository);
@@ -189,15 +189,7 @@ fn edit(
     effective: &EffectivePolicy,
     repository: &Repository,
 ) -> Result<Vec<Unread>, CommandError> {
-    let repair = Repair {
-        parsed,
-        effective,
-        mode: Mode::Repair {
-            remedy: options.remedy,
-        },
-        files: repository,
-    };
-    let mut edits = repair.edits();
+    let mut edits = parsed.edits(effective, options.remedy, repository);
     if options.diff {
         edits.diff(repository);
     } else {

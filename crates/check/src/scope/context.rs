@@ -2,14 +2,14 @@
 //! them.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::parse::Parsed;
 use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, stems, target};
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::{Object, ObjectKind};
-use engine::model::words::listed;
+use engine::model::words::some;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::snapshot::{BatchOrder, Snapshot};
 use manifest::helm_hook::HelmHook;
@@ -23,6 +23,7 @@ const MAX_ORDINALS: i64 = 16;
 
 /// The objects that are facts for those of one file.
 pub(crate) struct Context<'p> {
+    pub(crate) parsed: &'p Parsed,
     pub(crate) cluster: Snapshot,
     pub(crate) order: BatchOrder,
     /// The name of something that was not rendered and may change one of them.
@@ -68,16 +69,14 @@ impl ClaimNote {
 impl<'p> Context<'p> {
     /// The name, as shown in messages, of something that was not rendered and may change fields
     /// that matter for the object in this context.
-    pub(crate) fn doubt(&self, parsed: &'p Parsed, known: &Item) -> Option<&'p str> {
-        parsed.text(known).doubt.as_deref().or(self.doubt)
+    pub(crate) fn doubt(&self, known: &Item) -> Option<&'p str> {
+        self.parsed.text(known).doubt.as_deref().or(self.doubt)
     }
 
     /// The notes on assumptions in the judgement of the object with the number `number`.
-    pub(crate) fn assumed_of(
-        &self,
-        number: usize,
-        namespace: &str,
-    ) -> impl Iterator<Item = &ClaimNote> {
+    pub(crate) fn assumed_of(&self, number: usize) -> impl Iterator<Item = &ClaimNote> {
+        let object = &self.parsed.reading.objects[number].object;
+        let namespace = &object.metadata().namespace;
         let classless = self.notes.classless.iter();
         let classless = classless.filter(move |(of, _)| of == namespace);
         of(&self.notes.assumed, number).chain(classless.map(|(_, note)| note))
@@ -115,7 +114,7 @@ impl<'p> Scopes<'p> {
             walk.visit(number, depth);
         }
         for driver in &self.drivers {
-            walk.named(&global(ObjectKind::CsiDriver, driver));
+            walk.named(&key(self.object(*driver)));
         }
         let mut taken: Vec<usize> = walk.taken.into_values().collect();
         taken.sort_unstable();
@@ -129,6 +128,7 @@ impl<'p> Scopes<'p> {
             .iter()
             .map(|it| self.parsed.text(&self.parsed.reading.objects[*it]));
         Context {
+            parsed: self.parsed,
             cluster,
             order: BatchOrder::of(judged),
             doubt: doubts.filter_map(|it| it.doubt.as_deref()).next(),
@@ -387,7 +387,7 @@ impl<'p> Walk<'_, 'p> {
                 Resolved::Ambiguous
             }
             Answer::Nothing => {
-                let found = self.claim_elsewhere(number, claim, key, depth);
+                let found = self.claim_elsewhere(number, key, depth);
                 let is_meant = scopes.is_only(key) && scopes.names_its_namespace(number);
                 found.filter(|_| is_meant).into()
             }
@@ -419,14 +419,9 @@ impl<'p> Walk<'_, 'p> {
     }
 
     /// Collects a claim that is not in the scope of its workload, but on which other scopes agree.
-    fn claim_elsewhere(
-        &mut self,
-        number: usize,
-        claim: &Text,
-        key: &Key,
-        depth: Depth,
-    ) -> Option<usize> {
+    fn claim_elsewhere(&mut self, number: usize, key: &Key, depth: Depth) -> Option<usize> {
         let scopes = self.scopes;
+        let (_, _, claim) = key;
         let (found, notes, text) = match scopes.elsewhere(scopes.source(number), key) {
             Answer::Nothing => return None,
             Answer::One(definition) => {
@@ -531,17 +526,8 @@ impl<'p> Walk<'_, 'p> {
 
     /// The files that contain the definitions.
     fn files(&self, definitions: &[usize]) -> String {
-        let mut files: Vec<String> = definitions
-            .iter()
-            .map(|number| self.scopes.name(self.scopes.source(*number)).to_owned())
-            .collect();
-        files.sort();
-        files.dedup();
-        let more = files.len().saturating_sub(3);
-        files.truncate(3);
-        if more > 0 {
-            files.push(format!("{more} more"));
-        }
-        listed(&files, "and")
+        let file = |number: &usize| self.scopes.name(self.scopes.source(*number));
+        let files: BTreeSet<&str> = definitions.iter().map(file).collect();
+        some(files.into_iter().map(str::to_owned).collect())
     }
 }

@@ -61,11 +61,8 @@ impl Diagnosis {
 
     /// The first sentence.
     fn summary(&self) -> String {
-        let claims: BTreeSet<_> = self
-            .cases
-            .iter()
-            .map(|case| (&case.volume.namespace, &case.volume.claim))
-            .collect();
+        let volumes = self.cases.iter().map(|case| &case.volume);
+        let claims: BTreeSet<_> = volumes.map(|it| (&it.namespace, &it.claim)).collect();
         let pods: usize = self.cases.iter().map(|case| case.waiting.len()).sum();
         match (pods, claims.len()) {
             (0, _) if self.open.is_empty() => "No pod waits for a volume.".to_owned(),

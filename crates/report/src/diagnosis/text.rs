@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::super::safe;
-use super::super::words::{amount, folded, so_far};
+use super::super::words::{NAMED, amount, claim, folded, so_far};
 use super::{Diagnosis, Ways};
 use doctor::diagnosis::{
     CaseEntry, Examined, Health, HolderEntry, Purpose, SuggestedAction, WaitingEntry, span,
@@ -11,9 +11,6 @@ use doctor::diagnosis::{
 
 /// The most characters of a line.
 const WIDTH: usize = 99;
-
-/// The most pods that are named; further ones are counted.
-const NAMED: usize = 5;
 
 pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> io::Result<()> {
     let in_full = diagnosis.in_full();
@@ -37,7 +34,8 @@ pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> i
         )?;
     }
     for case in in_full {
-        writeln!(out)?;
+        let (claim, title, cause) = (claim(case), case.title, case.cause);
+        writeln!(out, "\n{}: {title} ({cause})\n", safe::line(&claim))?;
         match ways {
             Ways::Safest => brief(case, out)?,
             Ways::All => entry(case, out)?,
@@ -63,7 +61,6 @@ const MESSAGE: usize = 160;
 /// The cause, one waiting pod, one holder of the volume, the steps before the way out, and the
 /// safest way out, each with its cost.
 fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
-    title(case, out)?;
     if let Some(waiting) = case.waiting.first() {
         let more = and_more(case.waiting.len());
         row(out, "waits", &format!("{}{more}", waits(waiting)))?;
@@ -107,15 +104,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-fn title(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
-    let volume = &case.volume;
-    let claim = format!("{}/{}", volume.namespace, volume.claim);
-    let (claim, title, cause) = (safe::line(&claim), case.title, case.cause);
-    writeln!(out, "PersistentVolumeClaim {claim}: {title} ({cause})\n")
-}
-
 fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
-    title(case, out)?;
     for waiting in case.waiting.iter().take(NAMED) {
         row(out, "waits", &waits(waiting))?;
         if let Some(message) = &waiting.message {
@@ -193,10 +182,8 @@ fn waits(waiting: &WaitingEntry) -> String {
 
 fn holds(holder: &HolderEntry) -> String {
     let node = holder.node.as_deref().unwrap_or("no node");
-    format!(
-        "{}, {}, on {node}: {}",
-        holder.pod, holder.workload, holder.state
-    )
+    let (pod, workload, state) = (&holder.pod, &holder.workload, &holder.state);
+    format!("{pod}, {workload}, on {node}: {state}")
 }
 
 /// The number of pods besides the one that is named.

@@ -31,7 +31,11 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
                 header {
                     h1 { "Volumes at risk" }
                     @if let Some(origin) = &report.origin {
-                        p.origin { (words::origin_of_cluster(origin)) }
+                        p.origin {
+                            "Cluster " (origin.cluster)
+                            @if let Some(namespace) = &origin.namespace { ", namespace " (namespace) }
+                            ", " (format!("{:.0}", origin.at))
+                        }
                     }
                     p.summary { (words::summary(&report.summary)) }
                 }
@@ -152,7 +156,7 @@ fn stuck_now(stuck: &Stuck) -> Markup {
         article class=(severity) {
             h3 {
                 span.severity { @if case.passes { "waits" } @else { "stuck now" } } " "
-                (stuck.claim())
+                (words::claim(case))
             }
             p.brief { code { (case.cause) } " · " (case.title) }
             p { (words::waiting(case)) "." }
@@ -221,7 +225,7 @@ fn place(place: Option<&Place>) -> Markup {
     html! {
         @if let Some(place) = place {
             p.place {
-                (place.file) ":" (place.line) ":" (place.column)
+                (place.file) ":" (place.line.number) ":" (place.line.column)
                 @if let Some(template) = &place.template { ", rendered from " (template) }
             }
         }

@@ -64,7 +64,10 @@ fn hostile(texts: &[String]) -> Report {
         located.excerpts = vec![crate::Excerpt {
             file: next(),
             marks: vec![crate::Mark {
-                text: next(),
+                line: crate::Line {
+                    text: next(),
+                    ..mark(1, "a", "", true).line
+                },
                 before: next(),
                 label: next(),
                 ..mark(1, "a", "", true)
@@ -86,7 +89,7 @@ fn hostile(texts: &[String]) -> Report {
             place.file = next();
             place.path = Some(next());
             place.template = Some(next());
-            place.text = next();
+            place.line.text = next();
         }
     }
     report.notices[0].text = next();
