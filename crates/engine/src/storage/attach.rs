@@ -79,23 +79,21 @@ impl Catalog {
         csi_driver: impl FnOnce(&str) -> Lookup<&'v CsiDriver>,
     ) -> Attach {
         let successor = csi_driver_of(provisioner);
-        if let Lookup::Found(driver) = csi_driver(successor) {
-            let by = AttachSource::CsiDriver;
-            return if driver.is_attached() {
-                Attach::Required { by }
+        let object = csi_driver(successor).found();
+        let shown = object.map(|it| (it.is_attached(), AttachSource::CsiDriver));
+        let stated = |name| {
+            let entry = self.get(name)?;
+            let by = if entry.attach_stated {
+                AttachSource::Policy
             } else {
-                Attach::NotRequired { by }
+                AttachSource::Catalog
             };
-        }
-        let stated = |name| self.get(name).filter(|it| it.attach_required.is_some());
-        let entry = stated(provisioner).or_else(|| stated(successor));
-        let by = match entry {
-            Some(entry) if entry.attach_stated => AttachSource::Policy,
-            _ => AttachSource::Catalog,
+            Some((entry.attach_required?, by))
         };
-        match entry.and_then(|entry| entry.attach_required) {
-            Some(true) => Attach::Required { by },
-            Some(false) => Attach::NotRequired { by },
+        let answer = shown.or_else(|| stated(provisioner));
+        match answer.or_else(|| stated(successor)) {
+            Some((true, by)) => Attach::Required { by },
+            Some((false, by)) => Attach::NotRequired { by },
             None if provisioner.contains('/') => Attach::Unforeseen,
             None => Attach::Assumed,
         }

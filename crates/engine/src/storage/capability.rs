@@ -160,17 +160,13 @@ impl<'c> Capability<'c> {
             }
         }
         let granted = set.or(list.granted.map(|modes| modes.union(add)));
-        let first = self.granted.is_none();
-        self.granted = match (self.granted, granted) {
-            (Some(a), Some(b)) => Some(a.union(b)),
-            (a, b) => a.or(b),
+        self.possible = match self.granted {
+            None => list.possible,
+            // If one of the two is not known, there is no bound.
+            Some(_) => (self.possible.zip(list.possible)).map(|(one, other)| one.union(other)),
         };
-        self.possible = match (self.possible, list.possible) {
-            _ if first => list.possible,
-            (Some(a), Some(b)) => Some(a.union(b)),
-            // One of the two is not known, so there is no bound.
-            _ => None,
-        };
+        let both = [self.granted, granted].into_iter().flatten();
+        self.granted = both.reduce(AccessModes::union);
         self.confidence = self.confidence.max(list.confidence);
         if matches!(self.rwop, Rwop::Unknown | Rwop::Refused) {
             self.rwop = entry.rwop;
