@@ -24,9 +24,10 @@ pub struct Catalog {
     globs: Vec<(Glob, Entry)>,
 }
 
+/// The file, with what is to be read of each provisioner.
 #[derive(Deserialize)]
-struct RawCatalog {
-    provisioners: HashMap<Text, Entry>,
+pub(super) struct CatalogFile<T> {
+    pub(super) provisioners: HashMap<Text, T>,
 }
 
 impl Catalog {
@@ -45,12 +46,12 @@ impl Catalog {
     /// # Errors
     /// The text is not YAML, has an unknown word, or names a provisioner twice.
     fn from_yaml(text: &str) -> Result<Self, CatalogError> {
-        let raw: RawCatalog = serde_saphyr::from_str(text)?;
+        let file: CatalogFile<Entry> = serde_saphyr::from_str(text)?;
         let mut catalog = Self {
-            exact: hashbrown::HashMap::with_capacity(raw.provisioners.len()),
+            exact: hashbrown::HashMap::with_capacity(file.provisioners.len()),
             globs: Vec::new(),
         };
-        for (name, mut entry) in raw.provisioners {
+        for (name, mut entry) in file.provisioners {
             entry.name = name;
             catalog.put(entry);
         }

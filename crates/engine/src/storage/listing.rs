@@ -1,11 +1,9 @@
 //! The catalog for readers: every provisioner in the order of the file, with its part of the
 //! catalog, the requirements for sharing and the sources of the facts. No judgement reads this.
 
-use std::collections::HashMap;
-
 use serde::Deserialize;
 
-use super::catalog::{CatalogError, EMBEDDED};
+use super::catalog::{CatalogError, CatalogFile, EMBEDDED};
 use crate::model::Text;
 
 /// A provisioner of the catalog, as readers look it up.
@@ -41,11 +39,7 @@ impl Listed {
 /// # Errors
 /// The embedded file cannot be read, which a test rules out.
 pub fn listing() -> Result<Vec<Listed>, CatalogError> {
-    #[derive(Deserialize)]
-    struct File {
-        provisioners: HashMap<Text, Listed>,
-    }
-    let mut file: File = serde_saphyr::from_str(EMBEDDED)?;
+    let mut file: CatalogFile<Listed> = serde_saphyr::from_str(EMBEDDED)?;
     let mut listed = Vec::with_capacity(file.provisioners.len());
     let mut part = "";
     for line in EMBEDDED.lines() {
