@@ -154,13 +154,4 @@ impl Entry {
             confidence: self.confidence,
         }
     }
-
-    /// An entry with a name and nothing else.
-    pub(super) fn unknown(name: Text) -> Self {
-        Self {
-            title: name.clone(),
-            name,
-            ..Self::default()
-        }
-    }
 }

@@ -92,11 +92,11 @@ impl Catalog {
                     continue;
                 }
             }
-            let mut entry = catalog
-                .get(&each.name)
-                .cloned()
-                .unwrap_or_else(|| Entry::unknown(each.name.clone()));
+            let mut entry = catalog.get(&each.name).cloned().unwrap_or_default();
             entry.name = each.name.clone();
+            if entry.title.is_empty() {
+                entry.title = each.name.clone();
+            }
             each.correct(&mut entry);
             catalog.put(entry);
         }
