@@ -164,19 +164,6 @@ pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, facts: Facts<
     matches_own(term, workload, &workload.template.labels, false, facts)
 }
 
-/// Whether a term of `workload` matches its pods of another revision, whose template has `labels`.
-pub(crate) fn matches_other_revision(
-    term: &PodAffinityTerm,
-    workload: &Workload,
-    labels: &Labels,
-    facts: Facts<'_>,
-) -> bool {
-    let kind = workload.kind;
-    (kind.has_revision_label(&term.mismatch_label_keys)
-        || !kind.has_revision_label(&term.match_label_keys))
-        && matches_own(term, workload, labels, true, facts)
-}
-
 /// Whether a term of `workload` matches those of its own pods that have `labels`, which are of the
 /// same revision or of another one.
 fn matches_own(
@@ -199,31 +186,46 @@ fn matches_own(
         && !tells_pods_apart(term, workload)
 }
 
-/// Whether a term of required anti-affinity of `old`'s pods keeps those of `new`, the same
-/// workload after an update, off their nodes.
-pub(crate) fn keeps_off(
-    term: &PodAffinityTerm,
-    old: &Workload,
-    new: &Workload,
-    facts: Facts<'_>,
-) -> bool {
-    matches_other_revision(term, old, &new.template.labels, facts)
-        && every_node_has(&term.topology_key, new, facts)
+/// Whether required anti-affinity keeps the workload's pods of one revision off each other's nodes.
+pub(super) fn keeps_replicas_apart(workload: &Workload, facts: Facts<'_>) -> bool {
+    let matches = |term: &PodAffinityTerm| matches_itself(term, workload, facts);
+    has_anti_affinity(workload, workload, matches, facts)
 }
 
-/// Whether a term of required anti-affinity of `owner`'s pods keeps those of `off`, another
-/// workload, off their nodes.
-pub(crate) fn keeps_company_off(
-    term: &PodAffinityTerm,
+/// Whether required anti-affinity of `old`'s pods keeps those of `new`, the same workload after an
+/// update, off their nodes.
+pub(super) fn keeps_off(old: &Workload, new: &Workload, facts: Facts<'_>) -> bool {
+    let matches = |term: &PodAffinityTerm| {
+        (old.kind.has_revision_label(&term.mismatch_label_keys)
+            || !old.kind.has_revision_label(&term.match_label_keys))
+            && matches_own(term, old, &new.template.labels, true, facts)
+    };
+    has_anti_affinity(old, new, matches, facts)
+}
+
+/// Whether required anti-affinity of `owner`'s pods keeps those of `off`, another workload, off
+/// their nodes.
+pub(super) fn keeps_company_off(owner: &Workload, off: &Workload, facts: Facts<'_>) -> bool {
+    let matches = |term: &PodAffinityTerm| {
+        term.mismatch_label_keys.is_empty()
+            && !owner.kind.has_revision_label(&term.match_label_keys)
+            && selects(term, owner, &off.template.labels)
+            && covers(term, owner, &off.metadata.namespace, facts)
+    };
+    has_anti_affinity(owner, off, matches, facts)
+}
+
+/// Whether a term of `owner`'s required anti-affinity that `matches` the pods of `off` keeps them
+/// off its nodes. Only the scheduler evaluates terms, and it never sees a pod with `nodeName`.
+fn has_anti_affinity(
     owner: &Workload,
     off: &Workload,
+    matches: impl Fn(&PodAffinityTerm) -> bool,
     facts: Facts<'_>,
 ) -> bool {
-    term.mismatch_label_keys.is_empty()
-        && !owner.kind.has_revision_label(&term.match_label_keys)
-        && selects(term, owner, &off.template.labels)
-        && covers(term, owner, &off.metadata.namespace, facts)
-        && every_node_has(&term.topology_key, off, facts)
+    let mut terms = owner.template.anti_affinity.iter();
+    off.template.node_name.is_none()
+        && terms.any(|term| matches(term) && every_node_has(&term.topology_key, off, facts))
 }
 
 /// Whether both wait for the same pods, and no such pod exists yet.
@@ -253,7 +255,7 @@ const MOST_LEADERS: usize = 16;
 
 /// Whether anti-affinity over the label `key` takes effect on every node where the workload's pods
 /// may be: it has no effect on a node without the label. Every node has a host name.
-pub(crate) fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
+fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
     if key == HOSTNAME {
         return true;
     }

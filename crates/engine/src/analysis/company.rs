@@ -50,16 +50,10 @@ pub(crate) fn obstacle(
     if let Some(port) = ports.find(|port| other.host_ports.iter().any(|it| port.clashes_with(it))) {
         return Some(Obstacle::HostPort(port.clone()));
     }
-    let keeps_off = |owner: &Workload, off: &Workload| {
-        // Only the scheduler evaluates it, and it never sees a pod with `nodeName`.
-        off.template.node_name.is_none()
-            && (owner.template.anti_affinity.iter())
-                .any(|term| keeps_company_off(term, owner, off, facts))
-    };
-    if keeps_off(first, second) {
+    if keeps_company_off(first, second, facts) {
         return Some(Obstacle::AntiAffinity { of_first: true });
     }
-    if keeps_off(second, first) {
+    if keeps_company_off(second, first, facts) {
         return Some(Obstacle::AntiAffinity { of_first: false });
     }
     if contradict(one, other) || contradict(other, one) {
