@@ -237,22 +237,6 @@ pub(crate) fn wait_alike(one: &Workload, other: &Workload, facts: Facts<'_>) -> 
         && leaders(one, facts).next().is_none()
 }
 
-/// The leaders that are in one place with all other leaders of `follower`, so that its affinity
-/// leads it to each of them and nowhere else.
-pub(crate) fn sole_leaders<'a>(follower: &Workload, facts: Facts<'a>) -> Vec<&'a Workload> {
-    if !is_follower(follower, facts) {
-        return Vec::new();
-    }
-    let mut leaders: Vec<_> = leaders(follower, facts).take(MOST_LEADERS).collect();
-    leaders.retain(|leader| {
-        strays(follower, leader, facts).is_some_and(|strays| strays.leaders.is_empty())
-    });
-    leaders
-}
-
-/// The most leaders that are examined.
-const MOST_LEADERS: usize = 16;
-
 /// Whether anti-affinity over the label `key` takes effect on every node where the workload's pods
 /// may be: it has no effect on a node without the label. Every node has a host name.
 fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {

@@ -166,7 +166,8 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
     let own = view.bound_volume(&workload.metadata.namespace, claim)?;
     let (twin, named, other) = view.twins(own).into_iter().find_map(|twin| {
         let named = twin.claimed_by()?;
-        let others = users::others_of(analysis, &named.namespace, &named.name);
+        let mut others = users::users_of(analysis, &named.namespace, &named.name);
+        others.retain(|other| users::is_named(analysis, other));
         let apart = users::apart_of(analysis, others, volume);
         Some((twin, named, *apart.first()?))
     })?;
