@@ -21,44 +21,38 @@ pub fn reach(volume: &Volume) -> Option<NodeSelector> {
             requirement.key = Text::from(today(&requirement.key));
         }
     }
-    let place: Vec<Requirement> = TOPOLOGY
-        .iter()
-        .flatten()
-        .filter_map(|key| {
-            let values = volume.metadata.labels.get(key)?;
-            Some(Requirement {
-                key: today(key).into(),
-                operator: Operator::In,
-                values: values.split("__").map(Text::from).collect(),
-            })
+    let keys = TOPOLOGY.iter().flatten();
+    let in_place = keys.clone().filter_map(|key| {
+        let values = volume.metadata.labels.get(key)?;
+        Some(Requirement {
+            key: today(key).into(),
+            operator: Operator::In,
+            values: values.split("__").map(Text::from).collect(),
         })
-        .collect();
+    });
+    let place: Vec<Requirement> = in_place.collect();
     if place.is_empty() {
         return reach;
     }
-    let nowhere = TOPOLOGY.iter().flatten().map(|key| Requirement {
+    let outside = keys.map(|key| Requirement {
         key: (*key).into(),
         operator: Operator::DoesNotExist,
         values: Box::default(),
     });
-    let places = [place, nowhere.collect()];
-    let terms = match &reach {
-        Some(reach) => reach.node_selector_terms.to_vec(),
-        None => vec![NodeSelectorTerm::default()],
+    let nowhere: Vec<Requirement> = outside.collect();
+    let anywhere = || NodeSelector {
+        node_selector_terms: Box::new([NodeSelectorTerm::default()]),
     };
-    let in_each_place = |term: NodeSelectorTerm| {
-        places.clone().map(|place| NodeSelectorTerm {
-            match_expressions: term
-                .match_expressions
-                .iter()
-                .cloned()
-                .chain(place)
-                .collect(),
+    let reach = reach.unwrap_or_else(anywhere);
+    let in_each_place = |term: &NodeSelectorTerm| {
+        [&place, &nowhere].map(|place| NodeSelectorTerm {
+            match_expressions: [&*term.match_expressions, place].concat().into(),
             match_fields: term.match_fields.clone(),
         })
     };
+    let terms = reach.node_selector_terms.iter();
     Some(NodeSelector {
-        node_selector_terms: terms.into_iter().flat_map(in_each_place).collect(),
+        node_selector_terms: terms.flat_map(in_each_place).collect(),
     })
 }
 
