@@ -244,7 +244,7 @@ fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
         return true;
     }
     let eligibility = Eligibility::of(workload, None, facts);
-    let mut nodes = eligibility.nodes(facts).peekable();
+    let mut nodes = eligibility.nodes().peekable();
     nodes.peek().is_some() && nodes.all(|node| node.metadata.labels.get(key).is_some())
 }
 
@@ -277,8 +277,7 @@ fn looks_at_nodes(workload: &Workload, facts: Facts<'_>) -> bool {
         && template.affinity.iter().any(|term| {
             term.topology_key == HOSTNAME
                 || (facts.nodes != NodeAssumption::Always
-                    && Eligibility::of(workload, None, facts)
-                        .is_one_for_each(&term.topology_key, facts))
+                    && Eligibility::of(workload, None, facts).is_one_for_each(&term.topology_key))
         })
 }
 

@@ -84,7 +84,7 @@ fn common_node(
     let ours = Eligibility::of(first, reach, facts);
     let theirs = Eligibility::of(second, reach, facts);
     let (mut any, mut tainted, mut common) = (false, false, false);
-    for node in ours.nodes(facts) {
+    for node in ours.nodes() {
         any = true;
         if !theirs.admits(node) {
             tainted |= theirs.selects(node);
@@ -94,7 +94,7 @@ fn common_node(
             return None;
         }
     }
-    if !any || theirs.first(facts).is_none() {
+    if !any || theirs.first().is_none() {
         return None;
     }
     if common {

@@ -156,7 +156,7 @@ fn counts_own_pods(spread: &TopologySpread, situation: &Analysis<'_>, together: 
 fn has_emptier_places(spread: &TopologySpread, situation: &Analysis<'_>) -> bool {
     let nodes = Eligibility::of(situation.workload, None, situation.facts);
     let mut places = nodes
-        .counted(spread, situation.facts)
+        .counted(spread)
         .filter_map(|node| node.metadata.labels.get(&spread.topology_key));
     let first = places.next();
     let several = places.any(|place| Some(place) != first);

@@ -57,13 +57,12 @@ impl<'a> EligibleNodes<'a> {
         facts: Facts<'a>,
     ) -> Self {
         let reach = volumes.iter().filter_map(|volume| volume.reach.as_ref());
-        let mut eligibility =
-            Eligibility::of(workload, reach, facts).with_drivers_of(volumes, facts);
-        let mut counted = eligibility.count(facts);
+        let mut eligibility = Eligibility::of(workload, reach, facts).with_drivers_of(volumes);
+        let mut counted = eligibility.count();
         if counted == Some(0)
             && let Some(tolerating) = eligibility.tolerating_own_resources()
         {
-            counted = tolerating.count(facts);
+            counted = tolerating.count();
             eligibility = tolerating;
         }
         if counted == Some(0) && ready {
@@ -91,7 +90,7 @@ impl<'a> EligibleNodes<'a> {
             && !(several && workload.template.node_name.is_none())
         {
             // A host name is a label; the node's name may differ.
-            let node = (self.counted == Some(1)).then(|| self.eligibility.first(facts));
+            let node = (self.counted == Some(1)).then(|| self.eligibility.first());
             return Some(OneNode::Named(
                 node.flatten().unwrap_or_else(|| name.into()),
             ));
@@ -104,13 +103,13 @@ impl<'a> EligibleNodes<'a> {
             (NodeAssumption::Always, _) | (NodeAssumption::Auto, None) => None,
             (NodeAssumption::Never, None) => Some(OneNode::Assumed),
             (_, Some(0)) => Some(OneNode::Nowhere),
-            (_, Some(1)) => self.eligibility.first(facts).map(OneNode::Named),
+            (_, Some(1)) => self.eligibility.first().map(OneNode::Named),
             // Each zone in which such a volume may be created has only one of these nodes.
             (_, Some(_)) => volumes
                 .iter()
                 // A DaemonSet wants a pod in the other zones as well.
                 .find(|it| it.stays_in_its_zone && workload.kind != WorkloadKind::DaemonSet)
-                .filter(|_| self.eligibility.is_one_for_each(ZONE, facts))
+                .filter(|_| self.eligibility.is_one_for_each(ZONE))
                 .map(|volume| OneNode::VolumeStays(volume.shown_name().clone())),
         }
     }

@@ -62,12 +62,12 @@ impl fmt::Display for Places {
 }
 
 impl Places {
-    fn of(range: &EligibleNodes<'_>, facts: Facts<'_>) -> Self {
+    fn of(range: &EligibleNodes<'_>) -> Self {
         match (&range.one_node, range.counted) {
             (Some(OneNode::Named(name)), _) => Self::Nodes(vec![name.clone()]),
             (Some(OneNode::VolumeStays(volume)), _) => Self::NodeOf(volume.clone()),
             (_, Some(..=NAMED)) => {
-                let nodes = range.eligibility.nodes(facts);
+                let nodes = range.eligibility.nodes();
                 let mut names: Vec<_> = nodes.map(|node| node.metadata.name.clone()).collect();
                 names.sort_unstable();
                 Self::Nodes(names)
@@ -92,7 +92,7 @@ impl PlacementChange {
         let resumed = || {
             resumes(old, new).then(|| Self {
                 from: Places::OfEarlier,
-                to: Places::of(to, facts),
+                to: Places::of(to),
             })
         };
         if is_placed_alike(old, new) || !hold_one_volume(old, new, volumes) {
@@ -118,7 +118,7 @@ impl PlacementChange {
             (None, Some(_)) => false,
             // Affinity leads the new pods to the old ones, unless they may not go there.
             (_, None) => {
-                let mut nodes = from.eligibility.nodes(facts);
+                let mut nodes = from.eligibility.nodes();
                 nodes.all(|node| to.eligibility.admits(node))
             }
         };
@@ -126,8 +126,8 @@ impl PlacementChange {
             return resumed();
         }
         Some(Self {
-            from: Places::of(&from, facts),
-            to: Places::of(to, facts),
+            from: Places::of(&from),
+            to: Places::of(to),
         })
     }
 }
