@@ -21,7 +21,6 @@ pub struct Listed {
     #[serde(default)]
     pub sources: Vec<Text>,
     kind: Text,
-    replaced_by: Option<Text>,
 }
 
 impl Listed {
@@ -30,7 +29,6 @@ impl Listed {
         !self.part.starts_with("In-tree")
             && !self.part.starts_with("Retired")
             && self.kind != "in-tree"
-            && self.replaced_by.is_none()
     }
 }
 

@@ -92,7 +92,7 @@ impl ClassSummary {
             provisioner: class.provisioner.clone(),
             title: entry.map(|entry| entry.title.clone()),
             attach: attach.text(),
-            node_local: filesystem.node_local.text(),
+            node_local: (catalog.node_local(class.driver(), &class.parameters)).text(),
             filesystem: ModeSummary::of(&filesystem),
             block: ModeSummary::of(&block),
             notes,
