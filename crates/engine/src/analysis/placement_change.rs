@@ -100,7 +100,10 @@ impl PlacementChange {
         }
         let theirs = volumes::of(old, facts);
         let from = EligibleNodes::of(old, old.ready, &theirs, facts);
-        if to.one_node.is_none() && from.one_node.is_none() && are_apart(old, facts) {
+        // New affinity leads each new pod to any of the old ones, even to one that waits there for
+        // the volume.
+        let are_apart = || old.replicas > 1 && !affinity::self_affinity(old, None, facts).replicas;
+        if to.one_node.is_none() && from.one_node.is_none() && are_apart() {
             return Some(Self {
                 from: Places::Apart,
                 to: Places::BesideAny,
@@ -139,12 +142,6 @@ fn resumes(old: &Workload, new: &Workload) -> bool {
     new.kind == WorkloadKind::StatefulSet
         && last(new) < last(old).min(new.replicas)
         && new.is_behind.or(old.is_behind).unwrap_or(true)
-}
-
-/// Whether the old pods may be on several nodes. New affinity then leads each new pod to any of
-/// them, even to one that waits there for the volume.
-fn are_apart(old: &Workload, facts: Facts<'_>) -> bool {
-    old.replicas > 1 && !affinity::self_affinity(old, None, facts).replicas
 }
 
 /// Whether both templates agree in everything that decides where pods go.

@@ -31,15 +31,12 @@ struct Names {
     words: HashMap<Text, Vec<StorageClass>>,
 }
 
-fn names() -> &'static Names {
-    static NAMES: LazyLock<Names> = LazyLock::new(|| read(EMBEDDED).unwrap_or_default());
-    &NAMES
-}
+static NAMES: LazyLock<Names> = LazyLock::new(|| read(EMBEDDED).unwrap_or_default());
 
 /// The classes that installations create under `name`, one for each meaning of the name; none if
 /// the name means nothing.
 pub fn likely_classes(name: &str) -> &'static [StorageClass] {
-    let whole = |name: &str| names().whole.get(name).map(Vec::as_slice);
+    let whole = |name: &str| NAMES.whole.get(name).map(Vec::as_slice);
     let is_extended = || format!("-{name}-").contains(&format!("-{EXTENDED}-"));
     let by_part = || whole(EXTENDED).filter(|_| is_extended());
     whole(name).or_else(by_part).unwrap_or_default()
@@ -53,7 +50,7 @@ const EXTENDED: &str = "local-path";
 pub(crate) fn supposed_classes(name: &str) -> &'static [StorageClass] {
     let by_word = || {
         name.split(|it: char| !it.is_ascii_alphanumeric())
-            .find_map(|word| names().words.get(word.to_ascii_lowercase().as_str()))
+            .find_map(|word| NAMES.words.get(word.to_ascii_lowercase().as_str()))
             .map_or(&[][..], Vec::as_slice)
     };
     match likely_classes(name) {
