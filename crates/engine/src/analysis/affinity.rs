@@ -47,28 +47,24 @@ pub(crate) fn self_affinity(
     previous: Option<&Workload>,
     facts: Facts<'_>,
 ) -> Together {
-    let mut together = Together {
-        // No other workload has the label of its revision.
-        replicas: looks_at_nodes(workload, facts)
-            && looks_at_revisions(workload)
-            && matches_its_own_terms(workload, facts),
-        rollouts: false,
-    };
-    let has_old_pods = |group: Group<'_>| {
-        previous.is_none_or(|old| {
-            let terms = &workload.template.affinity;
-            if same(group.anchor, workload) {
-                let mut terms = terms.iter();
-                terms.all(|term| selects(term, workload, &old.template.labels))
-            } else {
-                old.template.affinity == *terms
-            }
-        })
+    let terms = &workload.template.affinity;
+    let has_pods_of = |old: &Workload, group: &Group<'_>| {
+        if same(group.anchor, workload) {
+            let mut terms = terms.iter();
+            terms.all(|term| selects(term, workload, &old.template.labels))
+        } else {
+            old.template.affinity == *terms
+        }
     };
     let mut groups = groups(workload, facts).peekable();
-    together.replicas |= groups.peek().is_some();
-    together.rollouts = groups.any(has_old_pods);
-    together
+    Together {
+        replicas: groups.peek().is_some()
+            // No other workload has the label of its revision.
+            || looks_at_nodes(workload, facts)
+                && looks_at_revisions(workload)
+                && matches_its_own_terms(workload, facts),
+        rollouts: groups.any(|group| previous.is_none_or(|old| has_pods_of(old, &group))),
+    }
 }
 
 /// Those of `others` whose pods no required affinity keeps in one place with the pods of
@@ -295,17 +291,15 @@ fn matches_its_own_terms(workload: &Workload, facts: Facts<'_>) -> bool {
 /// The groups in one place to which `workload` belongs: its own, or those of its leaders if it is a
 /// follower.
 fn groups<'a>(workload: &'a Workload, facts: Facts<'a>) -> impl Iterator<Item = Group<'a>> {
-    let is_bound = binds(workload, facts);
-    let is_own = is_bound && matches_its_own_terms(workload, facts);
-    let is_anchor = move |leader: &&Workload| {
-        binds(leader, facts)
-            && matches_its_own_terms(leader, facts)
-            && has_leader(leader, workload, facts)
+    let is_anchor = move |it: &&Workload| {
+        binds(it, facts)
+            && matches_its_own_terms(it, facts)
+            && (same(it, workload) || has_leader(it, workload, facts))
     };
-    let leads = (is_bound && !is_own).then(|| leaders(workload, facts).filter(is_anchor));
-    let anchors = is_own.then_some(workload).into_iter();
-    anchors
-        .chain(leads.into_iter().flatten())
+    let leaders = is_follower(workload, facts).then(|| leaders(workload, facts));
+    let members = std::iter::once(workload).chain(leaders.into_iter().flatten());
+    members
+        .filter(is_anchor)
         .map(move |anchor| Group {
             anchor,
             judged: workload,
