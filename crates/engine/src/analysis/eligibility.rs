@@ -21,7 +21,6 @@ pub(crate) const COUNTED: usize = 20;
 const DECIDING: usize = 2;
 
 /// The constraints on nodes: the pod's own and those of its volumes.
-#[derive(Clone)]
 pub struct Eligibility<'a> {
     template: &'a PodTemplate,
     reach: Vec<&'a NodeSelector>,
@@ -52,16 +51,11 @@ impl<'a> Eligibility<'a> {
         }
     }
 
-    /// These constraints with the tolerations that the admission plugin
-    /// `ExtendedResourceToleration` adds to pods: for taints named like an extended resource that
-    /// the pods request. Some clouds run the plugin, and no object shows it. `None` if it would add
-    /// nothing.
-    pub(crate) fn tolerating_own_resources(&self) -> Option<Self> {
-        let template = self.template;
-        (!template.extended_resources.is_empty()).then(|| Self {
-            additions: self.additions.tolerating(&template.extended_resources),
-            ..self.clone()
-        })
+    /// Adds the tolerations that the admission plugin `ExtendedResourceToleration` adds to pods:
+    /// for taints named like an extended resource that the pods request. Some clouds run the
+    /// plugin, and no object shows it.
+    pub(super) fn tolerate_own_resources(&mut self) {
+        self.additions.tolerate(&self.template.extended_resources);
     }
 
     /// The constraints of `template`, and of volumes that only some nodes reach.

@@ -59,11 +59,9 @@ impl<'a> EligibleNodes<'a> {
         let reach = volumes.iter().filter_map(|volume| volume.reach.as_ref());
         let mut eligibility = Eligibility::of(workload, reach, facts).with_drivers_of(volumes);
         let mut counted = eligibility.count();
-        if counted == Some(0)
-            && let Some(tolerating) = eligibility.tolerating_own_resources()
-        {
-            counted = tolerating.count();
-            eligibility = tolerating;
+        if counted == Some(0) && !workload.template.extended_resources.is_empty() {
+            eligibility.tolerate_own_resources();
+            counted = eligibility.count();
         }
         if counted == Some(0) && ready {
             // Something changed the pods after their submission, so that nodes take them.
