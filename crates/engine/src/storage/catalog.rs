@@ -61,13 +61,14 @@ impl Catalog {
     /// The entry of a provisioner: the exact name, else the pattern with the
     /// longest fixed part. Allocates nothing.
     pub fn get(&self, provisioner: &str) -> Option<&Entry> {
-        let fits = |glob: &Glob| glob.matches(provisioner);
-        self.exact.get(provisioner).or_else(|| self.of_glob(fits))
+        self.find(provisioner, |glob| glob.matches(provisioner))
     }
 
-    fn of_glob(&self, is_meant: impl Fn(&Glob) -> bool) -> Option<&Entry> {
+    /// The entry with this exact name, or else the first one whose pattern `is_meant`.
+    fn find(&self, name: &str, is_meant: impl Fn(&Glob) -> bool) -> Option<&Entry> {
         let mut globs = self.globs.iter();
-        globs.find_map(|(glob, entry)| is_meant(glob).then_some(entry))
+        let by_glob = || globs.find_map(|(glob, entry)| is_meant(glob).then_some(entry));
+        self.exact.get(name).or_else(by_glob)
     }
 
     /// Every entry, for corrections; names must stay as they are.
@@ -92,8 +93,7 @@ impl Catalog {
 
     /// The entry with exactly this name or pattern.
     pub(super) fn named(&self, name: &str) -> Option<&Entry> {
-        let is_it = |glob: &Glob| glob.pattern() == name;
-        self.exact.get(name).or_else(|| self.of_glob(is_it))
+        self.find(name, |glob| glob.pattern() == name)
     }
 }
 
