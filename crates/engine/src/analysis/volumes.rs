@@ -439,7 +439,8 @@ fn grounds(attach: Attach, facts: Facts<'_>) -> Result<Grounds, AttachSource> {
     })
 }
 
-pub(super) fn attach(name: &str, facts: Facts<'_>) -> Attach {
+/// Whether the volumes of a provisioner or CSI driver are attached.
+pub fn attach(name: &str, facts: Facts<'_>) -> Attach {
     facts
         .catalog
         .attach(name, |driver| facts.view.csi_driver(driver))
