@@ -6,8 +6,6 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::model::Text;
-use crate::model::labels::Labels;
-use crate::model::metadata::Metadata;
 use crate::model::storage_class::StorageClass;
 
 const EMBEDDED: &str = include_str!("class_names.yaml");
@@ -16,12 +14,12 @@ const EMBEDDED: &str = include_str!("class_names.yaml");
 /// classes are for readers and are not kept.
 #[derive(Deserialize)]
 struct Group {
-    provisioner: Text,
+    /// The class, without its name.
+    #[serde(flatten)]
+    class: StorageClass,
     classes: Vec<Text>,
     #[serde(default)]
     words: Vec<Text>,
-    #[serde(default)]
-    parameters: Labels,
 }
 
 /// The meanings of names: of whole ones, and of the words in any other.
@@ -68,14 +66,10 @@ fn read(text: &str) -> Result<Names, serde_saphyr::Error> {
     let file: File = serde_saphyr::from_str(text)?;
     let mut names = Names::default();
     for group in file.groups {
-        let class = |name: &Text| StorageClass {
-            metadata: Metadata {
-                name: name.clone(),
-                ..Metadata::default()
-            },
-            provisioner: group.provisioner.clone(),
-            parameters: group.parameters.clone(),
-            ..StorageClass::default()
+        let class = |name: &Text| {
+            let mut class = group.class.clone();
+            class.metadata.name = name.clone();
+            class
         };
         for (table, keys) in [
             (&mut names.whole, &group.classes),
