@@ -50,11 +50,9 @@ pub(crate) fn obstacle(
     if let Some(port) = ports.find(|port| other.host_ports.iter().any(|it| port.clashes_with(it))) {
         return Some(Obstacle::HostPort(port.clone()));
     }
-    if keeps_company_off(first, second, facts) {
-        return Some(Obstacle::AntiAffinity { of_first: true });
-    }
-    if keeps_company_off(second, first, facts) {
-        return Some(Obstacle::AntiAffinity { of_first: false });
+    let of_first = keeps_company_off(first, second, facts);
+    if of_first || keeps_company_off(second, first, facts) {
+        return Some(Obstacle::AntiAffinity { of_first });
     }
     if contradict(one, other) || contradict(other, one) {
         return Some(Obstacle::Nodes(NoNode::Contradiction));

@@ -9,7 +9,7 @@ use super::topology::reach;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::claim::Claim;
-use crate::model::in_tree::{InTreeType, Inline, csi_driver_of};
+use crate::model::in_tree::{InTreeType, csi_driver_of};
 use crate::model::node::NodeSelector;
 use crate::model::pod::{PodVolume, PodVolumeSource};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
@@ -167,21 +167,18 @@ fn inline(
     named: UsedVolume,
     facts: Facts<'_>,
 ) -> UsedVolume {
-    let Inline {
-        access_modes,
-        one_pod_a_node,
-    } = in_tree.inline(read_only);
+    let limits = in_tree.inline(read_only);
     UsedVolume {
         attach_constraint: match grounds(attach_in_tree(in_tree, facts), facts) {
-            Ok(grounds) if are_for_one_node(access_modes) => AttachConstraint::Exclusive {
+            Ok(grounds) if are_for_one_node(limits.access_modes) => AttachConstraint::Exclusive {
                 basis: Basis::Inline,
                 grounds,
             },
             _ => AttachConstraint::Free,
         },
-        modes: access_modes,
+        modes: limits.access_modes,
         driver: csi_driver_of(in_tree.provisioner).into(),
-        one_pod_a_node,
+        one_pod_a_node: limits.one_pod_a_node,
         ..named
     }
 }
