@@ -9,6 +9,7 @@ use super::eligible_nodes::{OneNode, one_node_of};
 use super::whereabouts::attached_to;
 use super::{Analysis, Facts, Placement, UsedVolume, volumes};
 use crate::model::Text;
+use crate::model::claim::Claim;
 use crate::model::labels::Labels;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Turn;
@@ -16,15 +17,15 @@ use crate::snapshot::Turn;
 /// The most claims of a StatefulSet's pods that are looked up, to bound the work for one object.
 const MADE: usize = 256;
 
-/// The claims that a StatefulSet's templates make for its pods: the number of the template, and the
-/// claim's name.
-pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)> {
+/// The claims that a StatefulSet's templates make for its pods: the number of the template, the
+/// template, and the claim's name.
+pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, &Claim, String)> {
     let templates = workload.claim_templates.iter().enumerate();
     let claims = templates.flat_map(|(at, template)| {
         let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
         workload
             .ordinals()
-            .map(move |ordinal| (at, format!("{stem}-{ordinal}")))
+            .map(move |ordinal| (at, template, format!("{stem}-{ordinal}")))
     });
     claims.take(MADE)
 }

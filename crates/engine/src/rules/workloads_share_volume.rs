@@ -105,9 +105,8 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         };
         find(&analysis.with_only(volume.clone()), &volume, claim)
     };
-    for (at, claim) in users::made_claims(workload) {
-        let template = workload.claim_templates.get(at);
-        let hazard = template.and_then(|template| find_in_made(&claim, template, 0));
+    for (at, template, claim) in users::made_claims(workload) {
+        let hazard = find_in_made(&claim, template, 0);
         found.extend(hazard.map(|hazard| Hazard {
             field_path: format!("spec.volumeClaimTemplates[{at}]"),
             ..hazard
