@@ -1,13 +1,11 @@
 //! The nodes on which the pods of one revision may be.
 
 use super::eligibility::Eligibility;
+use super::topology::ZONE;
 use super::volumes::{self, UsedVolume};
 use super::{Facts, NodeAssumption, affinity};
 use crate::model::Text;
 use crate::model::workload::{Workload, WorkloadKind};
-
-/// The label that holds a node's zone.
-pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// The reason for which all pods are on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,49 +65,49 @@ impl<'a> EligibleNodes<'a> {
             // Something changed the pods after their submission, so that nodes take them.
             counted = None;
         }
-        let mut range = Self {
+        Self {
+            one_node: one_node(&eligibility, counted, workload, volumes, facts),
             eligibility,
             counted,
-            one_node: None,
-        };
-        range.one_node = range.one_node(workload, volumes, facts);
-        range
+        }
     }
+}
 
-    fn one_node(
-        &self,
-        workload: &Workload,
-        volumes: &[UsedVolume],
-        facts: Facts<'_>,
-    ) -> Option<OneNode> {
-        let several = self.counted.is_some_and(|count| count > 1);
-        if let Some(name) = self.eligibility.named_node()
-            // A label that several nodes have does not name any of them.
-            && !(several && workload.template.node_name.is_none())
-        {
-            // A host name is a label; the node's name may differ.
-            let node = (self.counted == Some(1)).then(|| self.eligibility.first());
-            return Some(OneNode::Named(
-                node.flatten().unwrap_or_else(|| name.into()),
-            ));
-        }
-        let stays = |volume: &&UsedVolume| volume.stays_on_its_node;
-        if let Some(volume) = volumes.iter().find(stays) {
-            return Some(OneNode::VolumeStays(volume.shown_name().clone()));
-        }
-        match (facts.nodes, self.counted) {
-            (NodeAssumption::Always, _) | (NodeAssumption::Auto, None) => None,
-            (NodeAssumption::Never, None) => Some(OneNode::Assumed),
-            (_, Some(0)) => Some(OneNode::Nowhere),
-            (_, Some(1)) => self.eligibility.first().map(OneNode::Named),
-            // Each zone in which such a volume may be created has only one of these nodes.
-            (_, Some(_)) => volumes
-                .iter()
-                // A DaemonSet wants a pod in the other zones as well.
-                .find(|it| it.stays_in_its_zone && workload.kind != WorkloadKind::DaemonSet)
-                .filter(|_| self.eligibility.is_one_for_each(ZONE))
-                .map(|volume| OneNode::VolumeStays(volume.shown_name().clone())),
-        }
+/// The reason for which the eligible nodes are one node, if it is not the workload's leaders.
+fn one_node(
+    eligibility: &Eligibility<'_>,
+    counted: Option<usize>,
+    workload: &Workload,
+    volumes: &[UsedVolume],
+    facts: Facts<'_>,
+) -> Option<OneNode> {
+    let several = counted.is_some_and(|count| count > 1);
+    if let Some(name) = eligibility.named_node()
+        // A label that several nodes have does not name any of them.
+        && !(several && workload.template.node_name.is_none())
+    {
+        // A host name is a label; the node's name may differ.
+        let node = (counted == Some(1)).then(|| eligibility.first());
+        return Some(OneNode::Named(
+            node.flatten().unwrap_or_else(|| name.into()),
+        ));
+    }
+    let stays = |volume: &&UsedVolume| volume.stays_on_its_node;
+    if let Some(volume) = volumes.iter().find(stays) {
+        return Some(OneNode::VolumeStays(volume.shown_name().clone()));
+    }
+    match (facts.nodes, counted) {
+        (NodeAssumption::Always, _) | (NodeAssumption::Auto, None) => None,
+        (NodeAssumption::Never, None) => Some(OneNode::Assumed),
+        (_, Some(0)) => Some(OneNode::Nowhere),
+        (_, Some(1)) => eligibility.first().map(OneNode::Named),
+        // Each zone in which such a volume may be created has only one of these nodes.
+        (_, Some(_)) => volumes
+            .iter()
+            // A DaemonSet wants a pod in the other zones as well.
+            .find(|it| it.stays_in_its_zone && workload.kind != WorkloadKind::DaemonSet)
+            .filter(|_| eligibility.is_one_for_each(ZONE))
+            .map(|volume| OneNode::VolumeStays(volume.shown_name().clone())),
     }
 }
 

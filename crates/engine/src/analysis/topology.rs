@@ -70,16 +70,16 @@ pub(super) fn leads_somewhere(reach: &NodeSelector, facts: Facts<'_>) -> bool {
     }
 }
 
+/// The label that holds a node's zone.
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// The label that holds a node's region.
+const REGION: &str = "topology.kubernetes.io/region";
+
 /// The labels of zones and regions, with their names before Kubernetes 1.17.
 const TOPOLOGY: [[&str; 2]; 2] = [
-    [
-        "topology.kubernetes.io/zone",
-        "failure-domain.beta.kubernetes.io/zone",
-    ],
-    [
-        "topology.kubernetes.io/region",
-        "failure-domain.beta.kubernetes.io/region",
-    ],
+    [ZONE, "failure-domain.beta.kubernetes.io/zone"],
+    [REGION, "failure-domain.beta.kubernetes.io/region"],
 ];
 
 /// The current name of a topology label.
