@@ -49,13 +49,11 @@ pub(crate) fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
     if !situation.rolling_update_deadlocks(room) || !situation.pins_rollouts() {
         return None;
     }
+    let path = situation.workload.kind.pod_spec_path();
     forbidden(situation, Together::Rollout).or_else(|| {
         situation.placement.kept_off.then(|| Contradiction {
             pods: Together::Rollout,
-            field: format!(
-                "{}.affinity.podAntiAffinity",
-                situation.workload.kind.pod_spec_path()
-            ),
+            field: format!("{path}.affinity.podAntiAffinity"),
             text: "the required anti-affinity of the pods that still run".to_owned(),
             is_of_the_old: true,
         })
