@@ -1,25 +1,27 @@
 //! The catalog for readers: every provisioner in the order of the file, with its part of the
 //! catalog, the requirements for sharing and the sources of the facts. No judgement reads this.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::catalog::{CatalogError, CatalogFile, EMBEDDED};
 use crate::model::Text;
 
 /// A provisioner of the catalog, as readers look it up.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
     /// Its name, or a pattern with `*`.
     #[serde(skip)]
     pub name: Text,
     /// The part of the catalog: a cloud, or a kind of storage.
-    #[serde(skip)]
+    #[serde(skip_deserializing)]
     pub part: Text,
     /// The requirements for sharing a volume, besides the access mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<Text>,
     /// The sources of the facts.
     #[serde(default)]
     pub sources: Vec<Text>,
+    #[serde(skip_serializing)]
     kind: Text,
 }
 
