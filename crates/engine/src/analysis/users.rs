@@ -192,7 +192,9 @@ pub(crate) fn apart_of<'a>(
         follows_pod_of(follower, host)
             || follows(situation, follower, host)
             || are_led(situation, leaders, host)
-            || is_placed(host) && leads_a_user(leaders, &users)
+            // If the host already has its node, it and a leader that uses the volume decide between
+            // them which has the volume, and the follower goes where the leader is.
+            || is_placed(host) && leaders.iter().any(|it| users.iter().any(|user| same(user, it)))
     };
     others.retain(|other| {
         // One of the two runs to completion on the node of the other.
@@ -225,14 +227,6 @@ fn is_on_the_node(situation: &Analysis<'_>, other: &Workload) -> bool {
 /// Whether it is a pod that already has its node.
 fn is_placed(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::Pod && workload.template.node_name.is_some()
-}
-
-/// Whether one of the `leaders` to which a follower goes uses the volume too. If another user is a
-/// pod that already has its node, the leader and that pod decide between them which has the volume,
-/// and the follower goes where the leader is.
-fn leads_a_user(leaders: &[&Workload], users: &[&Workload]) -> bool {
-    let uses = |leader: &&Workload| users.iter().any(|user| same(user, leader));
-    leaders.iter().any(uses)
 }
 
 /// Whether `follower` goes where `companion` is: it follows the companion, or a leader that is in
