@@ -186,9 +186,7 @@ impl Test {
                 .get(..text.len())
                 .is_some_and(|head| same(text, head, ignore_case)),
             Self::Suffix(text) => value
-                .len()
-                .checked_sub(text.len())
-                .and_then(|at| value.get(at..))
+                .get(value.len().saturating_sub(text.len())..)
                 .is_some_and(|tail| same(text, tail, ignore_case)),
             Self::AtLeast(least) => value
                 .trim()
