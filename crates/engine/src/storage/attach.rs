@@ -11,13 +11,14 @@ use crate::model::storage_class::CsiDriver;
 use crate::snapshot::Lookup;
 
 /// The source that says whether volumes are attached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AttachSource {
     /// The CSIDriver object.
     CsiDriver,
     /// The policy file.
     Policy,
     /// The catalog.
+    #[default]
     Catalog,
     /// Kubernetes itself: an in-tree type that it never handed to a CSI driver.
     Kubernetes,
@@ -83,12 +84,7 @@ impl Catalog {
         let shown = object.map(|it| (it.is_attached(), AttachSource::CsiDriver));
         let stated = |name| {
             let entry = self.get(name)?;
-            let by = if entry.attach_stated {
-                AttachSource::Policy
-            } else {
-                AttachSource::Catalog
-            };
-            Some((entry.attach_required?, by))
+            Some((entry.attach_required?, entry.attach_by))
         };
         let answer = shown.or_else(|| stated(provisioner));
         match answer.or_else(|| stated(successor)) {
@@ -128,7 +124,7 @@ impl Catalog {
         let is_for_one = |modes: AccessModes| {
             modes.contains(AccessMode::ReadWriteOnce) && !modes.contains(AccessMode::ReadWriteMany)
         };
-        !entry.attach_stated
+        entry.attach_by == AttachSource::Catalog
             && !entry.node_local
             && files.map_or(entry.attach_required == Some(true), is_for_one)
     }

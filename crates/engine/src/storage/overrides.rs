@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::attach::AttachSource;
 use super::catalog::Catalog;
 use super::entry::Entry;
 use super::glob::Glob;
@@ -35,7 +36,7 @@ impl ProvisionerOverride {
         entry.stated.block = self.block.or(entry.stated.block);
         if self.attach_required.is_some() {
             entry.attach_required = self.attach_required;
-            entry.attach_stated = true;
+            entry.attach_by = AttachSource::Policy;
         }
         if let Some(node_local) = self.node_local {
             entry.node_local = node_local;
