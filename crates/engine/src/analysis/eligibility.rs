@@ -10,7 +10,7 @@ use super::volumes::UsedVolume;
 use crate::model::Text;
 use crate::model::node::{Node, NodeSelector, NodeSelectorTerm};
 use crate::model::pod::{HOSTNAME, PodTemplate, TopologySpread};
-use crate::model::selector::Operator;
+use crate::model::selector::{Operator, Requirement};
 use crate::model::workload::Workload;
 use crate::snapshot::NodeHint;
 
@@ -129,6 +129,7 @@ impl<'a> Eligibility<'a> {
     /// temporary.
     pub fn admits(&self, node: &Node) -> bool {
         let template = self.template;
+        let lacks = |driver: &&str| self.facts.view.lacks_driver(&node.metadata.name, driver);
         let node_name = template.node_name.as_ref();
         node_name.is_none_or(|name| *name == node.metadata.name)
             && self.selects(node)
@@ -136,12 +137,7 @@ impl<'a> Eligibility<'a> {
             && self.has_places(node)
             && (node.has(&template.extended_resources)).unwrap_or(!self.devices_are_listed)
             && self.tolerates_taints(node)
-            && self.has_drivers(node)
-    }
-
-    fn has_drivers(&self, node: &Node) -> bool {
-        let mut drivers = self.drivers.iter();
-        drivers.all(|driver| !self.facts.view.lacks_driver(&node.metadata.name, driver))
+            && !self.drivers.iter().any(lacks)
     }
 
     fn tolerates_taints(&self, node: &Node) -> bool {
@@ -310,17 +306,14 @@ fn only_values(selector: &NodeSelector) -> Option<NodeHint<'_>> {
 
 /// The host to which every term of the selector leads, except terms that match nothing.
 pub(crate) fn only_host(selector: &NodeSelector) -> Option<&str> {
+    let is_host = |it: &&Requirement| {
+        it.operator == Operator::In
+            && it.values.len() == 1
+            && (it.key == HOSTNAME || it.key == "metadata.name")
+    };
     let mut hosts = selector.terms_that_match().map(|term| {
-        term.requirements()
-            .find_map(|requirement| match &*requirement.values {
-                [host]
-                    if requirement.operator == Operator::In
-                        && (requirement.key == HOSTNAME || requirement.key == "metadata.name") =>
-                {
-                    Some(host.as_str())
-                }
-                _ => None,
-            })
+        let host = term.requirements().find(is_host)?.values.first()?;
+        Some(host.as_str())
     });
     let first = hosts.next()??;
     hosts.all(|host| host == Some(first)).then_some(first)
