@@ -40,11 +40,9 @@ impl<'a> EligibleNodes<'a> {
         volumes: &'a [UsedVolume],
         facts: Facts<'a>,
     ) -> Self {
-        let mut range = Self::alone(workload, ready, volumes, facts);
-        if range.one_node.is_none() {
-            range.one_node = leaders_node(workload, facts);
-        }
-        range
+        let alone = Self::alone(workload, ready, volumes, facts);
+        let one_node = alone.one_node.or_else(|| leaders_node(workload, facts));
+        Self { one_node, ..alone }
     }
 
     /// The eligible nodes by its own constraints and those of its volumes, without its leaders.

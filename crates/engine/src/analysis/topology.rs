@@ -58,16 +58,13 @@ pub fn reach(volume: &Volume) -> Option<NodeSelector> {
 
 /// Whether the selector chooses a node, as far as nodes are known.
 pub(super) fn leads_somewhere(reach: &NodeSelector, facts: Facts<'_>) -> bool {
-    match facts.view.nodes(None).find(|node| reach.matches(node)) {
-        Some(node) => {
-            facts.view.depends_on_node(node);
-            true
-        }
-        None => {
-            facts.view.depends_on_nodes(None);
-            !facts.view.knows_nodes()
-        }
+    let view = facts.view;
+    let found = view.nodes(None).find(|node| reach.matches(node));
+    match found {
+        Some(node) => view.depends_on_node(node),
+        None => view.depends_on_nodes(None),
     }
+    found.is_some() || !view.knows_nodes()
 }
 
 /// The label that holds a node's zone.
