@@ -15,8 +15,6 @@ use crate::model::labels::Labels;
 pub(crate) struct Capability<'c> {
     /// The volume mode.
     pub(super) volume_mode: VolumeMode,
-    /// The catalog's entry; `None` if the provisioner is in no catalog.
-    pub(super) entry: Option<&'c Entry>,
     /// The modes that the class gives as it is; `None` if unknown, empty if it cannot make volumes
     /// of this mode.
     pub(crate) granted: Option<AccessModes>,
@@ -82,10 +80,9 @@ impl Catalog {
     ) -> Capability<'_> {
         let mut capability = Capability {
             volume_mode,
-            entry: self.get(provisioner),
             ..Capability::default()
         };
-        let Some(entry) = capability.entry else {
+        let Some(entry) = self.get(provisioner) else {
             return capability;
         };
         capability.confidence = entry.modes(volume_mode).confidence;

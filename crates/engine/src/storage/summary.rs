@@ -73,7 +73,7 @@ impl ClassSummary {
         };
         let filesystem = capability(VolumeMode::Filesystem);
         let block = capability(VolumeMode::Block);
-        let entry = filesystem.entry;
+        let entry = catalog.get(class.driver());
         let mut notes = Vec::from_iter(entry.and_then(|entry| entry.note.clone()));
         for (condition, state) in filesystem.conditions.iter().chain(&block.conditions) {
             if let (ConditionState::Met, Some(note)) = (state, &condition.note)
