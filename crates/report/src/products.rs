@@ -3,7 +3,6 @@
 
 use serde::Serialize;
 
-use engine::model::Text;
 use engine::model::access_mode::AccessMode;
 use engine::model::storage_class::StorageClass;
 use engine::snapshot::Lookup;
@@ -17,33 +16,24 @@ pub struct Product {
     /// The capabilities of the product.
     #[serde(flatten)]
     pub summary: ClassSummary,
-    /// The section of the catalog: a cloud, or a kind of storage.
-    part: Text,
-    /// The requirements for sharing a volume, besides the access mode.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sharing: Option<Text>,
-    /// The sources of the facts.
-    sources: Vec<Text>,
-    #[serde(skip)]
-    is_current: bool,
+    #[serde(flatten)]
+    listed: Listed,
 }
 
 impl Product {
     fn new(catalog: &Catalog, listed: Listed, class: &StorageClass) -> Self {
         let attach = catalog.attach(class.driver(), |_| Lookup::Absent);
         Self {
-            is_current: listed.is_current(),
             summary: ClassSummary::new(catalog, class, ClassModes::default(), attach),
-            part: listed.part,
-            sharing: listed.sharing,
-            sources: listed.sources,
+            listed,
         }
     }
 
     /// The details to print besides the summary, each with its name.
     pub fn details(&self) -> Vec<(&'static str, &str)> {
-        let sharing = self.sharing.iter().map(|it| ("Sharing", it.as_str()));
-        let sources = self.sources.iter().map(|it| ("Source", it.as_str()));
+        let listed = &self.listed;
+        let sharing = listed.sharing.iter().map(|it| ("Sharing", it.as_str()));
+        let sources = listed.sources.iter().map(|it| ("Source", it.as_str()));
         sharing.chain(sources).collect()
     }
 }
@@ -85,8 +75,8 @@ pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError
             is_called(name, &[&it.summary.provisioner, title])
         });
         // If a product exists in several generations, only the current ones remain.
-        if products.iter().any(|it| it.is_current) {
-            products.retain(|it| it.is_current);
+        if products.iter().any(|it| it.listed.is_current()) {
+            products.retain(|it| it.listed.is_current());
         }
     }
     Ok(products)
@@ -154,8 +144,9 @@ pub const COLUMNS: [&str; 7] = [
 
 /// The current products, one row each, with the section of the catalog before the cells.
 pub fn table(products: &[Product]) -> Vec<(&str, [String; 7])> {
-    let current = products.iter().filter(|it| it.is_current);
-    current.map(|it| (it.part.as_str(), cells(it))).collect()
+    let current = products.iter().filter(|it| it.listed.is_current());
+    let rows = current.map(|it| (it.listed.part.as_str(), cells(it)));
+    rows.collect()
 }
 
 /// The page `docs/storage.md`.
@@ -190,7 +181,8 @@ fn cells(product: &Product) -> [String; 7] {
         it if it.starts_with("attached") => "yes",
         _ => "unknown",
     };
-    let mut takes: Vec<String> = product.sharing.iter().map(ToString::to_string).collect();
+    let sharing = product.listed.sharing.iter();
+    let mut takes: Vec<String> = sharing.map(ToString::to_string).collect();
     for (what, modes) in [("files", &summary.filesystem), ("blocks", &summary.block)] {
         let shared = modes.conditional.iter();
         let shared = shared.filter(|it| it.modes.contains(AccessMode::ReadWriteMany));

@@ -357,10 +357,7 @@ impl<'a> WaitingPod<'a> {
     /// Whether the driver attaches its volumes. A single-pod volume may belong to a driver that
     /// does not.
     pub(super) fn is_attached(&self) -> bool {
-        let objects = self.index.facts.objects;
-        let attach = objects
-            .catalog
-            .attach(&self.used.driver, |driver| objects.view.csi_driver(driver));
+        let attach = volumes::attach(&self.used.driver, self.index.facts.objects);
         !matches!(attach, Attach::NotRequired { .. })
     }
 

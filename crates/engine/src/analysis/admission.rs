@@ -16,7 +16,7 @@ use crate::snapshot::View;
 const OPENSHIFT: &str = "node.openshift.io/os_id";
 
 /// The constraints that admission adds to a pod template.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Additions<'a> {
     /// Labels that nodes must have because of the namespace.
     namespace: Labels,
@@ -42,18 +42,15 @@ impl<'a> Additions<'a> {
         }
     }
 
-    /// These additions with tolerations of the taints that are named like one of the resources.
-    pub(super) fn tolerating(&self, resources: &[(Text, Quantity)]) -> Self {
+    /// Adds tolerations of the taints that are named like one of the resources.
+    pub(super) fn tolerate(&mut self, resources: &[(Text, Quantity)]) {
         let toleration = |(resource, _): &(Text, Quantity)| Toleration {
             key: resource.clone(),
             operator: "Exists".into(),
             effect: "NoSchedule".into(),
             ..Toleration::default()
         };
-        Self {
-            resources: resources.iter().map(toleration).collect(),
-            ..self.clone()
-        }
+        self.resources = resources.iter().map(toleration).collect();
     }
 
     /// Whether the added labels choose `node`.

@@ -47,28 +47,24 @@ pub(crate) fn self_affinity(
     previous: Option<&Workload>,
     facts: Facts<'_>,
 ) -> Together {
-    let mut together = Together {
-        // No other workload has the label of its revision.
-        replicas: looks_at_nodes(workload, facts)
-            && looks_at_revisions(workload)
-            && matches_its_own_terms(workload, facts),
-        rollouts: false,
-    };
-    let has_old_pods = |group: Group<'_>| {
-        previous.is_none_or(|old| {
-            let terms = &workload.template.affinity;
-            if same(group.anchor, workload) {
-                let mut terms = terms.iter();
-                terms.all(|term| selects(term, workload, &old.template.labels))
-            } else {
-                old.template.affinity == *terms
-            }
-        })
+    let terms = &workload.template.affinity;
+    let has_pods_of = |old: &Workload, group: &Group<'_>| {
+        if same(group.anchor, workload) {
+            let mut terms = terms.iter();
+            terms.all(|term| selects(term, workload, &old.template.labels))
+        } else {
+            old.template.affinity == *terms
+        }
     };
     let mut groups = groups(workload, facts).peekable();
-    together.replicas |= groups.peek().is_some();
-    together.rollouts = groups.any(has_old_pods);
-    together
+    Together {
+        replicas: groups.peek().is_some()
+            // No other workload has the label of its revision.
+            || looks_at_nodes(workload, facts)
+                && looks_at_revisions(workload)
+                && matches_its_own_terms(workload, facts),
+        rollouts: groups.any(|group| previous.is_none_or(|old| has_pods_of(old, &group))),
+    }
 }
 
 /// Those of `others` whose pods no required affinity keeps in one place with the pods of
@@ -164,19 +160,6 @@ pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, facts: Facts<
     matches_own(term, workload, &workload.template.labels, false, facts)
 }
 
-/// Whether a term of `workload` matches its pods of another revision, whose template has `labels`.
-pub(crate) fn matches_other_revision(
-    term: &PodAffinityTerm,
-    workload: &Workload,
-    labels: &Labels,
-    facts: Facts<'_>,
-) -> bool {
-    let kind = workload.kind;
-    (kind.has_revision_label(&term.mismatch_label_keys)
-        || !kind.has_revision_label(&term.match_label_keys))
-        && matches_own(term, workload, labels, true, facts)
-}
-
 /// Whether a term of `workload` matches those of its own pods that have `labels`, which are of the
 /// same revision or of another one.
 fn matches_own(
@@ -199,31 +182,46 @@ fn matches_own(
         && !tells_pods_apart(term, workload)
 }
 
-/// Whether a term of required anti-affinity of `old`'s pods keeps those of `new`, the same
-/// workload after an update, off their nodes.
-pub(crate) fn keeps_off(
-    term: &PodAffinityTerm,
-    old: &Workload,
-    new: &Workload,
-    facts: Facts<'_>,
-) -> bool {
-    matches_other_revision(term, old, &new.template.labels, facts)
-        && every_node_has(&term.topology_key, new, facts)
+/// Whether required anti-affinity keeps the workload's pods of one revision off each other's nodes.
+pub(super) fn keeps_replicas_apart(workload: &Workload, facts: Facts<'_>) -> bool {
+    let matches = |term: &PodAffinityTerm| matches_itself(term, workload, facts);
+    has_anti_affinity(workload, workload, matches, facts)
 }
 
-/// Whether a term of required anti-affinity of `owner`'s pods keeps those of `off`, another
-/// workload, off their nodes.
-pub(crate) fn keeps_company_off(
-    term: &PodAffinityTerm,
+/// Whether required anti-affinity of `old`'s pods keeps those of `new`, the same workload after an
+/// update, off their nodes.
+pub(super) fn keeps_off(old: &Workload, new: &Workload, facts: Facts<'_>) -> bool {
+    let matches = |term: &PodAffinityTerm| {
+        (old.kind.has_revision_label(&term.mismatch_label_keys)
+            || !old.kind.has_revision_label(&term.match_label_keys))
+            && matches_own(term, old, &new.template.labels, true, facts)
+    };
+    has_anti_affinity(old, new, matches, facts)
+}
+
+/// Whether required anti-affinity of `owner`'s pods keeps those of `off`, another workload, off
+/// their nodes.
+pub(super) fn keeps_company_off(owner: &Workload, off: &Workload, facts: Facts<'_>) -> bool {
+    let matches = |term: &PodAffinityTerm| {
+        term.mismatch_label_keys.is_empty()
+            && !owner.kind.has_revision_label(&term.match_label_keys)
+            && selects(term, owner, &off.template.labels)
+            && covers(term, owner, &off.metadata.namespace, facts)
+    };
+    has_anti_affinity(owner, off, matches, facts)
+}
+
+/// Whether a term of `owner`'s required anti-affinity that `matches` the pods of `off` keeps them
+/// off its nodes. Only the scheduler evaluates terms, and it never sees a pod with `nodeName`.
+fn has_anti_affinity(
     owner: &Workload,
     off: &Workload,
+    matches: impl Fn(&PodAffinityTerm) -> bool,
     facts: Facts<'_>,
 ) -> bool {
-    term.mismatch_label_keys.is_empty()
-        && !owner.kind.has_revision_label(&term.match_label_keys)
-        && selects(term, owner, &off.template.labels)
-        && covers(term, owner, &off.metadata.namespace, facts)
-        && every_node_has(&term.topology_key, off, facts)
+    let mut terms = owner.template.anti_affinity.iter();
+    off.template.node_name.is_none()
+        && terms.any(|term| matches(term) && every_node_has(&term.topology_key, off, facts))
 }
 
 /// Whether both wait for the same pods, and no such pod exists yet.
@@ -235,30 +233,14 @@ pub(crate) fn wait_alike(one: &Workload, other: &Workload, facts: Facts<'_>) -> 
         && leaders(one, facts).next().is_none()
 }
 
-/// The leaders that are in one place with all other leaders of `follower`, so that its affinity
-/// leads it to each of them and nowhere else.
-pub(crate) fn sole_leaders<'a>(follower: &Workload, facts: Facts<'a>) -> Vec<&'a Workload> {
-    if !is_follower(follower, facts) {
-        return Vec::new();
-    }
-    let mut leaders: Vec<_> = leaders(follower, facts).take(MOST_LEADERS).collect();
-    leaders.retain(|leader| {
-        strays(follower, leader, facts).is_some_and(|strays| strays.leaders.is_empty())
-    });
-    leaders
-}
-
-/// The most leaders that are examined.
-const MOST_LEADERS: usize = 16;
-
 /// Whether anti-affinity over the label `key` takes effect on every node where the workload's pods
 /// may be: it has no effect on a node without the label. Every node has a host name.
-pub(crate) fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
+fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
     if key == HOSTNAME {
         return true;
     }
     let eligibility = Eligibility::of(workload, None, facts);
-    let mut nodes = eligibility.nodes(facts).peekable();
+    let mut nodes = eligibility.nodes().peekable();
     nodes.peek().is_some() && nodes.all(|node| node.metadata.labels.get(key).is_some())
 }
 
@@ -291,8 +273,7 @@ fn looks_at_nodes(workload: &Workload, facts: Facts<'_>) -> bool {
         && template.affinity.iter().any(|term| {
             term.topology_key == HOSTNAME
                 || (facts.nodes != NodeAssumption::Always
-                    && Eligibility::of(workload, None, facts)
-                        .is_one_for_each(&term.topology_key, facts))
+                    && Eligibility::of(workload, None, facts).is_one_for_each(&term.topology_key))
         })
 }
 
@@ -310,17 +291,15 @@ fn matches_its_own_terms(workload: &Workload, facts: Facts<'_>) -> bool {
 /// The groups in one place to which `workload` belongs: its own, or those of its leaders if it is a
 /// follower.
 fn groups<'a>(workload: &'a Workload, facts: Facts<'a>) -> impl Iterator<Item = Group<'a>> {
-    let is_bound = binds(workload, facts);
-    let is_own = is_bound && matches_its_own_terms(workload, facts);
-    let is_anchor = move |leader: &&Workload| {
-        binds(leader, facts)
-            && matches_its_own_terms(leader, facts)
-            && has_leader(leader, workload, facts)
+    let is_anchor = move |it: &&Workload| {
+        binds(it, facts)
+            && matches_its_own_terms(it, facts)
+            && (same(it, workload) || has_leader(it, workload, facts))
     };
-    let leads = (is_bound && !is_own).then(|| leaders(workload, facts).filter(is_anchor));
-    let anchors = is_own.then_some(workload).into_iter();
-    anchors
-        .chain(leads.into_iter().flatten())
+    let leaders = is_follower(workload, facts).then(|| leaders(workload, facts));
+    let members = std::iter::once(workload).chain(leaders.into_iter().flatten());
+    members
+        .filter(is_anchor)
         .map(move |anchor| Group {
             anchor,
             judged: workload,

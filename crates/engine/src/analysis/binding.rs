@@ -15,10 +15,8 @@ pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass,
     let view = facts.view;
     match claim.class() {
         Some("") => Err(Missing::FittingVolume),
-        Some(name) => {
-            let class = view.storage_class(name).known();
-            class.map_err(|absence| Missing::Class(name.into(), absence))
-        }
+        Some(name) => (view.storage_class(name).known())
+            .map_err(|absence| Missing::Class(name.into(), absence)),
         None => (view.default_storage_class().known()).map_err(Missing::DefaultClass),
     }
 }

@@ -50,17 +50,9 @@ pub(crate) fn obstacle(
     if let Some(port) = ports.find(|port| other.host_ports.iter().any(|it| port.clashes_with(it))) {
         return Some(Obstacle::HostPort(port.clone()));
     }
-    let keeps_off = |owner: &Workload, off: &Workload| {
-        // Only the scheduler evaluates it, and it never sees a pod with `nodeName`.
-        off.template.node_name.is_none()
-            && (owner.template.anti_affinity.iter())
-                .any(|term| keeps_company_off(term, owner, off, facts))
-    };
-    if keeps_off(first, second) {
-        return Some(Obstacle::AntiAffinity { of_first: true });
-    }
-    if keeps_off(second, first) {
-        return Some(Obstacle::AntiAffinity { of_first: false });
+    let of_first = keeps_company_off(first, second, facts);
+    if of_first || keeps_company_off(second, first, facts) {
+        return Some(Obstacle::AntiAffinity { of_first });
     }
     if contradict(one, other) || contradict(other, one) {
         return Some(Obstacle::Nodes(NoNode::Contradiction));
@@ -90,7 +82,7 @@ fn common_node(
     let ours = Eligibility::of(first, reach, facts);
     let theirs = Eligibility::of(second, reach, facts);
     let (mut any, mut tainted, mut common) = (false, false, false);
-    for node in ours.nodes(facts) {
+    for node in ours.nodes() {
         any = true;
         if !theirs.admits(node) {
             tainted |= theirs.selects(node);
@@ -100,7 +92,7 @@ fn common_node(
             return None;
         }
     }
-    if !any || theirs.first(facts).is_none() {
+    if !any || theirs.first().is_none() {
         return None;
     }
     if common {

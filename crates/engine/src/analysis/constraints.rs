@@ -1,9 +1,9 @@
 //! Pods that must share a node although their own constraints forbid it.
 
-use super::affinity::{self, every_node_has, matches_itself, matches_other_revision};
+use super::affinity;
 use super::eligibility::Eligibility;
 use super::{Analysis, AttachConstraint, NodeAssumption, UsedVolume};
-use crate::model::pod::{HOSTNAME, PodAffinityTerm, TopologySpread};
+use crate::model::pod::{HOSTNAME, TopologySpread};
 use crate::model::workload::WorkloadKind;
 
 /// Pods that must share a node, and the constraint of theirs that forbids it.
@@ -49,13 +49,11 @@ pub(crate) fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
     if !situation.rolling_update_deadlocks(room) || !situation.pins_rollouts() {
         return None;
     }
+    let path = situation.workload.kind.pod_spec_path();
     forbidden(situation, Together::Rollout).or_else(|| {
         situation.placement.kept_off.then(|| Contradiction {
             pods: Together::Rollout,
-            field: format!(
-                "{}.affinity.podAntiAffinity",
-                situation.workload.kind.pod_spec_path()
-            ),
+            field: format!("{path}.affinity.podAntiAffinity"),
             text: "the required anti-affinity of the pods that still run".to_owned(),
             is_of_the_old: true,
         })
@@ -73,60 +71,51 @@ pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
     {
         return false;
     }
-    // Most pods have nothing that could keep them apart.
-    let is_free = template.anti_affinity.is_empty()
-        && template.spread.is_empty()
-        && template.host_ports.is_empty()
-        && !situation.placement.kept_off
-        && !workload.keeps_revisions_apart
-        && !situation.volumes.iter().any(|it| it.one_pod_a_node);
-    is_free || {
-        let mut held = situation.clone();
-        held.placement.affinity = affinity::Together {
-            replicas: true,
-            rollouts: true,
-        };
-        held.pins_replicas() && contradiction(&held).is_none()
-    }
+    let mut held = situation.clone();
+    held.placement.affinity = affinity::Together {
+        replicas: true,
+        rollouts: true,
+    };
+    held.pins_replicas() && contradiction(&held).is_none()
 }
 
 /// The contradiction, if a constraint of those pods themselves forbids that they share a node.
 fn forbidden(situation: &Analysis<'_>, together: Together) -> Option<Contradiction> {
-    let template = &situation.workload.template;
-    let path = situation.workload.kind.pod_spec_path();
-    let constraint = |field: &str, text: &str| Contradiction {
+    let (workload, facts) = (situation.workload, situation.facts);
+    let template = &workload.template;
+    let in_pod = |field: &str| format!("{}.{field}", workload.kind.pod_spec_path());
+    let constraint = |field: String, text: &str| Contradiction {
         pods: together,
-        field: format!("{path}.{field}"),
+        field,
         is_of_the_old: false,
         text: text.to_owned(),
     };
     if !template.host_ports.is_empty() {
         let text = "the host port that each of them takes";
-        return Some(constraint("containers", text));
+        return Some(constraint(in_pod("containers"), text));
     }
     let lonely = |volume: &&UsedVolume| {
         volume.one_pod_a_node && volume.attach_constraint == AttachConstraint::Free
     };
     if let Some(volume) = situation.volumes.iter().find(lonely) {
         let text = "the scheduler, which puts no two pods with such a disk on one node,";
-        return Some(constraint(&format!("volumes[{}]", volume.index), text));
+        return Some(constraint(situation.volume_path(volume), text));
     }
     // Only the scheduler evaluates the rest, and it never sees a pod with `nodeName`.
     if template.node_name.is_some() {
         return None;
     }
-    let mut anti_affinity = template.anti_affinity.iter();
-    if anti_affinity.any(|term| keeps_apart(term, situation, together)) {
+    let keeps_apart = match together {
+        Together::Replicas(_) => affinity::keeps_replicas_apart(workload, facts),
+        Together::Rollout => affinity::keeps_off(workload, workload, facts),
+    };
+    if keeps_apart {
         let text = "their required anti-affinity to each other";
-        return Some(constraint("affinity.podAntiAffinity", text));
+        return Some(constraint(in_pod("affinity.podAntiAffinity"), text));
     }
-    if situation.workload.keeps_revisions_apart && together == Together::Rollout {
-        return Some(Contradiction {
-            pods: together,
-            field: "spec.strategy".to_owned(),
-            is_of_the_old: false,
-            text: "the required antiAffinity of its strategy".to_owned(),
-        });
+    if workload.keeps_revisions_apart && together == Together::Rollout {
+        let text = "the required antiAffinity of its strategy";
+        return Some(constraint("spec.strategy".to_owned(), text));
     }
     let pods = match together {
         Together::Replicas(pods) => pods,
@@ -143,24 +132,12 @@ fn forbidden(situation: &Analysis<'_>, together: Together) -> Option<Contradicti
     let at = template.spread.iter().position(spreads)?;
     let spread = template.spread.get(at)?;
     Some(constraint(
-        &format!("topologySpreadConstraints[{at}]"),
+        in_pod(&format!("topologySpreadConstraints[{at}]")),
         &format!(
             "their hard topology spread over {} (maxSkew {})",
             spread.topology_key, spread.max_skew
         ),
     ))
-}
-
-/// Whether a term of required anti-affinity keeps the workload's own pods off one node.
-fn keeps_apart(term: &PodAffinityTerm, situation: &Analysis<'_>, together: Together) -> bool {
-    let (workload, facts) = (situation.workload, situation.facts);
-    let matches = match together {
-        Together::Replicas(_) => matches_itself(term, workload, facts),
-        Together::Rollout => {
-            matches_other_revision(term, workload, &workload.template.labels, facts)
-        }
-    };
-    matches && every_node_has(&term.topology_key, workload, facts)
 }
 
 fn counts_own_pods(spread: &TopologySpread, situation: &Analysis<'_>, together: Together) -> bool {
@@ -177,7 +154,7 @@ fn counts_own_pods(spread: &TopologySpread, situation: &Analysis<'_>, together: 
 fn has_emptier_places(spread: &TopologySpread, situation: &Analysis<'_>) -> bool {
     let nodes = Eligibility::of(situation.workload, None, situation.facts);
     let mut places = nodes
-        .counted(spread, situation.facts)
+        .counted(spread)
         .filter_map(|node| node.metadata.labels.get(&spread.topology_key));
     let first = places.next();
     let several = places.any(|place| Some(place) != first);

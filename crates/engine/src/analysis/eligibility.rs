@@ -10,9 +10,9 @@ use super::volumes::UsedVolume;
 use crate::model::Text;
 use crate::model::node::{Node, NodeSelector, NodeSelectorTerm};
 use crate::model::pod::{HOSTNAME, PodTemplate, TopologySpread};
-use crate::model::selector::Operator;
+use crate::model::selector::{Operator, Requirement};
 use crate::model::workload::Workload;
-use crate::snapshot::{NodeHint, View};
+use crate::snapshot::NodeHint;
 
 /// Counting stops at this number.
 pub(crate) const COUNTED: usize = 20;
@@ -21,7 +21,6 @@ pub(crate) const COUNTED: usize = 20;
 const DECIDING: usize = 2;
 
 /// The constraints on nodes: the pod's own and those of its volumes.
-#[derive(Clone)]
 pub struct Eligibility<'a> {
     template: &'a PodTemplate,
     reach: Vec<&'a NodeSelector>,
@@ -31,9 +30,10 @@ pub struct Eligibility<'a> {
     /// has none.
     devices_are_listed: bool,
     /// The drivers without which no node takes the pods.
-    drivers: Vec<(View<'a>, &'a str)>,
+    drivers: Vec<&'a str>,
     /// The cost of a comparison with each node, in steps.
     weight: usize,
+    facts: Facts<'a>,
 }
 
 impl<'a> Eligibility<'a> {
@@ -47,26 +47,22 @@ impl<'a> Eligibility<'a> {
         Self {
             additions: Additions::of(workload, facts),
             devices_are_listed: lists_devices(&workload.template, facts),
-            ..Self::new(&workload.template, reach)
+            ..Self::new(&workload.template, reach, facts)
         }
     }
 
-    /// These constraints with the tolerations that the admission plugin
-    /// `ExtendedResourceToleration` adds to pods: for taints named like an extended resource that
-    /// the pods request. Some clouds run the plugin, and no object shows it. `None` if it would add
-    /// nothing.
-    pub(crate) fn tolerating_own_resources(&self) -> Option<Self> {
-        let template = self.template;
-        (!template.extended_resources.is_empty()).then(|| Self {
-            additions: self.additions.tolerating(&template.extended_resources),
-            ..self.clone()
-        })
+    /// Adds the tolerations that the admission plugin `ExtendedResourceToleration` adds to pods:
+    /// for taints named like an extended resource that the pods request. Some clouds run the
+    /// plugin, and no object shows it.
+    pub(super) fn tolerate_own_resources(&mut self) {
+        self.additions.tolerate(&self.template.extended_resources);
     }
 
     /// The constraints of `template`, and of volumes that only some nodes reach.
     pub fn new(
         template: &'a PodTemplate,
         reach: impl IntoIterator<Item = &'a NodeSelector>,
+        facts: Facts<'a>,
     ) -> Self {
         let reach: Vec<_> = reach.into_iter().collect();
         let selectors = reach.iter().copied().chain(&template.node_affinity);
@@ -79,30 +75,31 @@ impl<'a> Eligibility<'a> {
             additions: Additions::default(),
             devices_are_listed: false,
             drivers: Vec::new(),
+            facts,
         }
     }
 
     /// These constraints on nodes that also have the drivers of the volumes. Only drivers count for
     /// which the scheduler checks that (`checkCSIDriverOnNode` in
     /// `plugins/nodevolumelimits/csi.go`); it never sees a pod with `nodeName`.
-    pub(crate) fn with_drivers_of(mut self, volumes: &'a [UsedVolume], facts: Facts<'a>) -> Self {
+    pub(crate) fn with_drivers_of(mut self, volumes: &'a [UsedVolume]) -> Self {
         let drivers = volumes.iter().map(|volume| volume.driver.as_str());
         let is_wanted = |name: &&str| {
-            let driver = facts.view.csi_driver(name).found();
+            let driver = self.facts.view.csi_driver(name).found();
             driver.is_some_and(|it| it.spec.prevent_pod_scheduling_if_missing)
         };
         if self.template.node_name.is_none() {
             let wanted = drivers.filter(|it| !it.is_empty()).filter(is_wanted);
-            self.drivers = wanted.map(|it| (facts.view, it)).collect();
+            self.drivers = wanted.collect();
         }
         self
     }
 
     /// Records that the judgement depends on a node, and on its drivers if they decide.
-    fn depends_on(&self, node: &Node, facts: Facts<'_>) {
-        facts.view.depends_on_node(node);
+    fn depends_on(&self, node: &Node) {
+        self.facts.view.depends_on_node(node);
         if !self.drivers.is_empty() {
-            facts.view.depends_on_drivers(&node.metadata.name);
+            self.facts.view.depends_on_drivers(&node.metadata.name);
         }
     }
 
@@ -132,6 +129,7 @@ impl<'a> Eligibility<'a> {
     /// temporary.
     pub fn admits(&self, node: &Node) -> bool {
         let template = self.template;
+        let lacks = |driver: &&str| self.facts.view.lacks_driver(&node.metadata.name, driver);
         let node_name = template.node_name.as_ref();
         node_name.is_none_or(|name| *name == node.metadata.name)
             && self.selects(node)
@@ -139,12 +137,7 @@ impl<'a> Eligibility<'a> {
             && self.has_places(node)
             && (node.has(&template.extended_resources)).unwrap_or(!self.devices_are_listed)
             && self.tolerates_taints(node)
-            && self.has_drivers(node)
-    }
-
-    fn has_drivers(&self, node: &Node) -> bool {
-        let mut drivers = self.drivers.iter();
-        drivers.all(|(view, driver)| !view.lacks_driver(&node.metadata.name, driver))
+            && !self.drivers.iter().any(lacks)
     }
 
     fn tolerates_taints(&self, node: &Node) -> bool {
@@ -153,81 +146,78 @@ impl<'a> Eligibility<'a> {
     }
 
     /// The eligible nodes.
-    pub fn nodes(&self, facts: Facts<'a>) -> impl Iterator<Item = &'a Node> {
-        self.near(self.hint(), facts)
+    pub fn nodes(&self) -> impl Iterator<Item = &'a Node> {
+        self.near(self.hint())
             .filter(|node| self.admits(node))
-            .inspect(move |node| self.depends_on(node, facts))
+            .inspect(|node| self.depends_on(node))
     }
 
     /// The nodes that `spread` counts. By default these are the nodes that the pod's own selector
     /// and affinity choose, whatever their taints: a place to which no pod may go still counts, as
     /// an empty one. A node that lacks the label of any hard spread does not count (Kubernetes
     /// `pkg/scheduler/framework/plugins/podtopologyspread/common.go`, `filtering.go`).
-    pub(crate) fn counted(
-        &self,
-        spread: &TopologySpread,
-        facts: Facts<'a>,
-    ) -> impl Iterator<Item = &'a Node> {
+    pub(crate) fn counted(&self, spread: &TopologySpread) -> impl Iterator<Item = &'a Node> {
         let counts = |node: &&Node| {
             has_places_of_spreads(self.template, node)
                 && (spread.ignores_affinity || self.selects(node))
                 && (!spread.honours_taints || self.tolerates_taints(node))
         };
         let hint = self.hint().filter(|_| !spread.ignores_affinity);
-        self.near(hint, facts)
+        self.near(hint)
             .filter(counts)
-            .inspect(move |node| facts.view.depends_on_node(node))
+            .inspect(|node| self.facts.view.depends_on_node(node))
     }
 
     /// The nodes that have one of the label pairs. At their end, the judgement depends on the
     /// absence of others.
-    fn near(&self, hint: Option<NodeHint<'a>>, facts: Facts<'a>) -> impl Iterator<Item = &'a Node> {
-        let nodes = facts.view.nodes(hint.clone());
+    fn near(&self, hint: Option<NodeHint<'a>>) -> impl Iterator<Item = &'a Node> {
+        let view = self.facts.view;
+        let nodes = view.nodes(hint.clone());
         let end = iter::from_fn(move || {
-            facts.view.depends_on_nodes(hint.clone());
+            view.depends_on_nodes(hint.clone());
             None
         });
         nodes
             .chain(end)
-            .take_while(move |_| facts.view.spend(self.weight))
+            .take_while(move |_| view.spend(self.weight))
     }
 
     /// The number of eligible nodes, at most `COUNTED`; `None` if no node is known.
-    pub fn count(&self, facts: Facts<'a>) -> Option<usize> {
-        let hint = self.hint();
-        let nodes = facts.view.nodes(hint.clone());
+    pub fn count(&self) -> Option<usize> {
+        let (hint, view) = (self.hint(), self.facts.view);
+        let nodes = view.nodes(hint.clone());
         let eligible = nodes
-            .take_while(|_| facts.view.spend(self.weight))
+            .take_while(|_| view.spend(self.weight))
             .filter(|node| self.admits(node));
         let mut count = 0;
         for node in eligible.take(COUNTED) {
             count += 1;
             if count <= DECIDING {
-                self.depends_on(node, facts);
+                self.depends_on(node);
             }
         }
         if count < DECIDING {
-            facts.view.depends_on_nodes(hint);
+            view.depends_on_nodes(hint);
         }
-        facts.view.knows_nodes().then_some(count)
+        view.knows_nodes().then_some(count)
     }
 
     /// The name of an eligible node.
-    pub fn first(&self, facts: Facts<'a>) -> Option<Text> {
-        let node = self.nodes(facts).next()?;
+    pub fn first(&self) -> Option<Text> {
+        let node = self.nodes().next()?;
         Some(node.metadata.name.clone())
     }
 
     /// Whether the eligible nodes are known, and no two of them have the same value of the label
     /// `key`, so that one value means one node.
-    pub(crate) fn is_one_for_each(&self, key: &str, facts: Facts<'a>) -> bool {
+    pub(crate) fn is_one_for_each(&self, key: &str) -> bool {
         let mut values = HashSet::new();
-        let mut nodes = self.nodes(facts);
+        let mut nodes = self.nodes();
         let are_distinct = nodes.all(|node| {
             let value = node.metadata.labels.get(key);
             values.len() < COUNTED && value.is_some_and(|value| values.insert(value))
         });
-        are_distinct && facts.view.knows_nodes()
+        are_distinct && self.facts.view.knows_nodes()
     }
 
     /// The one node that the constraints name, whatever nodes there are.
@@ -316,17 +306,14 @@ fn only_values(selector: &NodeSelector) -> Option<NodeHint<'_>> {
 
 /// The host to which every term of the selector leads, except terms that match nothing.
 pub(crate) fn only_host(selector: &NodeSelector) -> Option<&str> {
+    let is_host = |it: &&Requirement| {
+        it.operator == Operator::In
+            && it.values.len() == 1
+            && (it.key == HOSTNAME || it.key == "metadata.name")
+    };
     let mut hosts = selector.terms_that_match().map(|term| {
-        term.requirements()
-            .find_map(|requirement| match &*requirement.values {
-                [host]
-                    if requirement.operator == Operator::In
-                        && (requirement.key == HOSTNAME || requirement.key == "metadata.name") =>
-                {
-                    Some(host.as_str())
-                }
-                _ => None,
-            })
+        let host = term.requirements().find(is_host)?.values.first()?;
+        Some(host.as_str())
     });
     let first = hosts.next()??;
     hosts.all(|host| host == Some(first)).then_some(first)

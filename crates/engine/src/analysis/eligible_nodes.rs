@@ -1,13 +1,11 @@
 //! The nodes on which the pods of one revision may be.
 
 use super::eligibility::Eligibility;
+use super::topology::ZONE;
 use super::volumes::{self, UsedVolume};
 use super::{Facts, NodeAssumption, affinity};
 use crate::model::Text;
 use crate::model::workload::{Workload, WorkloadKind};
-
-/// The label that holds a node's zone.
-pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// The reason for which all pods are on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,11 +40,9 @@ impl<'a> EligibleNodes<'a> {
         volumes: &'a [UsedVolume],
         facts: Facts<'a>,
     ) -> Self {
-        let mut range = Self::alone(workload, ready, volumes, facts);
-        if range.one_node.is_none() {
-            range.one_node = leaders_node(workload, facts);
-        }
-        range
+        let alone = Self::alone(workload, ready, volumes, facts);
+        let one_node = alone.one_node.or_else(|| leaders_node(workload, facts));
+        Self { one_node, ..alone }
     }
 
     /// The eligible nodes by its own constraints and those of its volumes, without its leaders.
@@ -57,62 +53,59 @@ impl<'a> EligibleNodes<'a> {
         facts: Facts<'a>,
     ) -> Self {
         let reach = volumes.iter().filter_map(|volume| volume.reach.as_ref());
-        let mut eligibility =
-            Eligibility::of(workload, reach, facts).with_drivers_of(volumes, facts);
-        let mut counted = eligibility.count(facts);
-        if counted == Some(0)
-            && let Some(tolerating) = eligibility.tolerating_own_resources()
-        {
-            counted = tolerating.count(facts);
-            eligibility = tolerating;
+        let mut eligibility = Eligibility::of(workload, reach, facts).with_drivers_of(volumes);
+        let mut counted = eligibility.count();
+        if counted == Some(0) && !workload.template.extended_resources.is_empty() {
+            eligibility.tolerate_own_resources();
+            counted = eligibility.count();
         }
         if counted == Some(0) && ready {
             // Something changed the pods after their submission, so that nodes take them.
             counted = None;
         }
-        let mut range = Self {
+        Self {
+            one_node: one_node(&eligibility, counted, workload, volumes, facts),
             eligibility,
             counted,
-            one_node: None,
-        };
-        range.one_node = range.one_node(workload, volumes, facts);
-        range
+        }
     }
+}
 
-    fn one_node(
-        &self,
-        workload: &Workload,
-        volumes: &[UsedVolume],
-        facts: Facts<'_>,
-    ) -> Option<OneNode> {
-        let several = self.counted.is_some_and(|count| count > 1);
-        if let Some(name) = self.eligibility.named_node()
-            // A label that several nodes have does not name any of them.
-            && !(several && workload.template.node_name.is_none())
-        {
-            // A host name is a label; the node's name may differ.
-            let node = (self.counted == Some(1)).then(|| self.eligibility.first(facts));
-            return Some(OneNode::Named(
-                node.flatten().unwrap_or_else(|| name.into()),
-            ));
-        }
-        let stays = |volume: &&UsedVolume| volume.stays_on_its_node;
-        if let Some(volume) = volumes.iter().find(stays) {
-            return Some(OneNode::VolumeStays(volume.shown_name().clone()));
-        }
-        match (facts.nodes, self.counted) {
-            (NodeAssumption::Always, _) | (NodeAssumption::Auto, None) => None,
-            (NodeAssumption::Never, None) => Some(OneNode::Assumed),
-            (_, Some(0)) => Some(OneNode::Nowhere),
-            (_, Some(1)) => self.eligibility.first(facts).map(OneNode::Named),
-            // Each zone in which such a volume may be created has only one of these nodes.
-            (_, Some(_)) => volumes
-                .iter()
-                // A DaemonSet wants a pod in the other zones as well.
-                .find(|it| it.stays_in_its_zone && workload.kind != WorkloadKind::DaemonSet)
-                .filter(|_| self.eligibility.is_one_for_each(ZONE, facts))
-                .map(|volume| OneNode::VolumeStays(volume.shown_name().clone())),
-        }
+/// The reason for which the eligible nodes are one node, if it is not the workload's leaders.
+fn one_node(
+    eligibility: &Eligibility<'_>,
+    counted: Option<usize>,
+    workload: &Workload,
+    volumes: &[UsedVolume],
+    facts: Facts<'_>,
+) -> Option<OneNode> {
+    let several = counted.is_some_and(|count| count > 1);
+    if let Some(name) = eligibility.named_node()
+        // A label that several nodes have does not name any of them.
+        && !(several && workload.template.node_name.is_none())
+    {
+        // A host name is a label; the node's name may differ.
+        let node = (counted == Some(1)).then(|| eligibility.first());
+        return Some(OneNode::Named(
+            node.flatten().unwrap_or_else(|| name.into()),
+        ));
+    }
+    let stays = |volume: &&UsedVolume| volume.stays_on_its_node;
+    if let Some(volume) = volumes.iter().find(stays) {
+        return Some(OneNode::VolumeStays(volume.shown_name().clone()));
+    }
+    match (facts.nodes, counted) {
+        (NodeAssumption::Always, _) | (NodeAssumption::Auto, None) => None,
+        (NodeAssumption::Never, None) => Some(OneNode::Assumed),
+        (_, Some(0)) => Some(OneNode::Nowhere),
+        (_, Some(1)) => eligibility.first().map(OneNode::Named),
+        // Each zone in which such a volume may be created has only one of these nodes.
+        (_, Some(_)) => volumes
+            .iter()
+            // A DaemonSet wants a pod in the other zones as well.
+            .find(|it| it.stays_in_its_zone && workload.kind != WorkloadKind::DaemonSet)
+            .filter(|_| eligibility.is_one_for_each(ZONE))
+            .map(|volume| OneNode::VolumeStays(volume.shown_name().clone())),
     }
 }
 

@@ -73,11 +73,7 @@ impl Placement {
                 })
                 .and_then(|old| PlacementChange::of(old, workload, volumes, &range, facts)),
             one_node: range.one_node,
-            kept_off: running.is_some_and(|old| {
-                workload.template.node_name.is_none()
-                    && (old.template.anti_affinity.iter())
-                        .any(|term| affinity::keeps_off(term, old, workload, facts))
-            }),
+            kept_off: running.is_some_and(|old| affinity::keeps_off(old, workload, facts)),
         }
     }
 

@@ -62,12 +62,12 @@ impl fmt::Display for Places {
 }
 
 impl Places {
-    fn of(range: &EligibleNodes<'_>, facts: Facts<'_>) -> Self {
+    fn of(range: &EligibleNodes<'_>) -> Self {
         match (&range.one_node, range.counted) {
             (Some(OneNode::Named(name)), _) => Self::Nodes(vec![name.clone()]),
             (Some(OneNode::VolumeStays(volume)), _) => Self::NodeOf(volume.clone()),
             (_, Some(..=NAMED)) => {
-                let nodes = range.eligibility.nodes(facts);
+                let nodes = range.eligibility.nodes();
                 let mut names: Vec<_> = nodes.map(|node| node.metadata.name.clone()).collect();
                 names.sort_unstable();
                 Self::Nodes(names)
@@ -92,7 +92,7 @@ impl PlacementChange {
         let resumed = || {
             resumes(old, new).then(|| Self {
                 from: Places::OfEarlier,
-                to: Places::of(to, facts),
+                to: Places::of(to),
             })
         };
         if is_placed_alike(old, new) || !hold_one_volume(old, new, volumes) {
@@ -100,7 +100,10 @@ impl PlacementChange {
         }
         let theirs = volumes::of(old, facts);
         let from = EligibleNodes::of(old, old.ready, &theirs, facts);
-        if to.one_node.is_none() && from.one_node.is_none() && are_apart(old, facts) {
+        // New affinity leads each new pod to any of the old ones, even to one that waits there for
+        // the volume.
+        let are_apart = || old.replicas > 1 && !affinity::self_affinity(old, None, facts).replicas;
+        if to.one_node.is_none() && from.one_node.is_none() && are_apart() {
             return Some(Self {
                 from: Places::Apart,
                 to: Places::BesideAny,
@@ -118,7 +121,7 @@ impl PlacementChange {
             (None, Some(_)) => false,
             // Affinity leads the new pods to the old ones, unless they may not go there.
             (_, None) => {
-                let mut nodes = from.eligibility.nodes(facts);
+                let mut nodes = from.eligibility.nodes();
                 nodes.all(|node| to.eligibility.admits(node))
             }
         };
@@ -126,8 +129,8 @@ impl PlacementChange {
             return resumed();
         }
         Some(Self {
-            from: Places::of(&from, facts),
-            to: Places::of(to, facts),
+            from: Places::of(&from),
+            to: Places::of(to),
         })
     }
 }
@@ -139,12 +142,6 @@ fn resumes(old: &Workload, new: &Workload) -> bool {
     new.kind == WorkloadKind::StatefulSet
         && last(new) < last(old).min(new.replicas)
         && new.is_behind.or(old.is_behind).unwrap_or(true)
-}
-
-/// Whether the old pods may be on several nodes. New affinity then leads each new pod to any of
-/// them, even to one that waits there for the volume.
-fn are_apart(old: &Workload, facts: Facts<'_>) -> bool {
-    old.replicas > 1 && !affinity::self_affinity(old, None, facts).replicas
 }
 
 /// Whether both templates agree in everything that decides where pods go.

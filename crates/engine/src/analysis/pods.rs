@@ -32,11 +32,6 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether several pods want the same ReadWriteOncePod volume.
-    pub(crate) fn replicas_share_single_pod(&self) -> bool {
-        self.pods() > 1 && self.single_pod().next().is_some()
-    }
-
     /// The pods that a rolling update may add and remove, if they can block each other; `None` if
     /// there are no pods, or none that are replaced that way. A StatefulSet stops a pod before it
     /// starts the replacement, so only its other pods can block that one, and only if they must be
@@ -49,7 +44,10 @@ impl Analysis<'_> {
             | WorkloadKind::DeploymentConfig
             | WorkloadKind::CloneSet => workload.has_pods(),
             WorkloadKind::StatefulSet => {
-                workload.has_pods() && workload.replicas > 1 && self.holds_revisions_apart()
+                // The pods of each revision are held on one node, and those of the next may be held
+                // on another.
+                let are_held_apart = self.pins_replicas() && !self.pins_rollouts();
+                workload.has_pods() && workload.replicas > 1 && are_held_apart
             }
             _ => false,
         };
@@ -77,11 +75,5 @@ impl Analysis<'_> {
             self.workload.replicas.max(1)
         };
         room.unavailable < holders && (room.surge >= 1 || room.unavailable >= 1)
-    }
-
-    /// Whether the pods of each revision are held on one node, and those of the next may be held on
-    /// another.
-    fn holds_revisions_apart(&self) -> bool {
-        self.pins_replicas() && !self.pins_rollouts()
     }
 }

@@ -21,71 +21,62 @@ pub fn reach(volume: &Volume) -> Option<NodeSelector> {
             requirement.key = Text::from(today(&requirement.key));
         }
     }
-    let place: Vec<Requirement> = TOPOLOGY
-        .iter()
-        .flatten()
-        .filter_map(|key| {
-            let values = volume.metadata.labels.get(key)?;
-            Some(Requirement {
-                key: today(key).into(),
-                operator: Operator::In,
-                values: values.split("__").map(Text::from).collect(),
-            })
+    let keys = TOPOLOGY.iter().flatten();
+    let in_place = keys.clone().filter_map(|key| {
+        let values = volume.metadata.labels.get(key)?;
+        Some(Requirement {
+            key: today(key).into(),
+            operator: Operator::In,
+            values: values.split("__").map(Text::from).collect(),
         })
-        .collect();
+    });
+    let place: Vec<Requirement> = in_place.collect();
     if place.is_empty() {
         return reach;
     }
-    let nowhere = TOPOLOGY.iter().flatten().map(|key| Requirement {
+    let outside = keys.map(|key| Requirement {
         key: (*key).into(),
         operator: Operator::DoesNotExist,
         values: Box::default(),
     });
-    let places = [place, nowhere.collect()];
-    let terms = match &reach {
-        Some(reach) => reach.node_selector_terms.to_vec(),
-        None => vec![NodeSelectorTerm::default()],
+    let nowhere: Vec<Requirement> = outside.collect();
+    let anywhere = || NodeSelector {
+        node_selector_terms: Box::new([NodeSelectorTerm::default()]),
     };
-    let in_each_place = |term: NodeSelectorTerm| {
-        places.clone().map(|place| NodeSelectorTerm {
-            match_expressions: term
-                .match_expressions
-                .iter()
-                .cloned()
-                .chain(place)
-                .collect(),
+    let reach = reach.unwrap_or_else(anywhere);
+    let in_each_place = |term: &NodeSelectorTerm| {
+        [&place, &nowhere].map(|place| NodeSelectorTerm {
+            match_expressions: [&*term.match_expressions, place].concat().into(),
             match_fields: term.match_fields.clone(),
         })
     };
+    let terms = reach.node_selector_terms.iter();
     Some(NodeSelector {
-        node_selector_terms: terms.into_iter().flat_map(in_each_place).collect(),
+        node_selector_terms: terms.flat_map(in_each_place).collect(),
     })
 }
 
 /// Whether the selector chooses a node, as far as nodes are known.
 pub(super) fn leads_somewhere(reach: &NodeSelector, facts: Facts<'_>) -> bool {
-    match facts.view.nodes(None).find(|node| reach.matches(node)) {
-        Some(node) => {
-            facts.view.depends_on_node(node);
-            true
-        }
-        None => {
-            facts.view.depends_on_nodes(None);
-            !facts.view.knows_nodes()
-        }
+    let view = facts.view;
+    let found = view.nodes(None).find(|node| reach.matches(node));
+    match found {
+        Some(node) => view.depends_on_node(node),
+        None => view.depends_on_nodes(None),
     }
+    found.is_some() || !view.knows_nodes()
 }
+
+/// The label that holds a node's zone.
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// The label that holds a node's region.
+const REGION: &str = "topology.kubernetes.io/region";
 
 /// The labels of zones and regions, with their names before Kubernetes 1.17.
 const TOPOLOGY: [[&str; 2]; 2] = [
-    [
-        "topology.kubernetes.io/zone",
-        "failure-domain.beta.kubernetes.io/zone",
-    ],
-    [
-        "topology.kubernetes.io/region",
-        "failure-domain.beta.kubernetes.io/region",
-    ],
+    [ZONE, "failure-domain.beta.kubernetes.io/zone"],
+    [REGION, "failure-domain.beta.kubernetes.io/region"],
 ];
 
 /// The current name of a topology label.

@@ -3,12 +3,13 @@
 use std::cell::LazyCell;
 
 use super::affinity::{
-    POD_NAME, follows_pod, is_follower, not_in_one_place, same, sole_leaders, strays, wait_alike,
+    POD_NAME, follows_pod, is_follower, leaders, not_in_one_place, same, strays, wait_alike,
 };
 use super::eligible_nodes::{OneNode, one_node_of};
 use super::whereabouts::attached_to;
 use super::{Analysis, Facts, Placement, UsedVolume, volumes};
 use crate::model::Text;
+use crate::model::claim::Claim;
 use crate::model::labels::Labels;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Turn;
@@ -16,15 +17,15 @@ use crate::snapshot::Turn;
 /// The most claims of a StatefulSet's pods that are looked up, to bound the work for one object.
 const MADE: usize = 256;
 
-/// The claims that a StatefulSet's templates make for its pods: the number of the template, and the
-/// claim's name.
-pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)> {
+/// The claims that a StatefulSet's templates make for its pods: the number of the template, the
+/// template, and the claim's name.
+pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, &Claim, String)> {
     let templates = workload.claim_templates.iter().enumerate();
     let claims = templates.flat_map(|(at, template)| {
         let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
         workload
             .ordinals()
-            .map(move |ordinal| (at, format!("{stem}-{ordinal}")))
+            .map(move |ordinal| (at, template, format!("{stem}-{ordinal}")))
     });
     claims.take(MADE)
 }
@@ -33,22 +34,13 @@ pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, S
 /// and pods of controllers that are not known here. If two of them are judged together, only one
 /// names the other: the one that comes and goes (a Job, a CronJob, a bare pod), else the later one.
 pub(crate) fn others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
-    others_of(situation, &situation.workload.metadata.namespace, claim)
-}
-
-/// As `others`, for a claim in `namespace`.
-pub(crate) fn others_of<'a>(
-    situation: &Analysis<'a>,
-    namespace: &str,
-    claim: &str,
-) -> Vec<&'a Workload> {
-    let mut others = users_of(situation, namespace, claim);
+    let mut others = all_others(situation, claim);
     others.retain(|other| is_named(situation, other));
     others
 }
 
 /// Whether a finding about both is reported on the workload and names `other`.
-fn is_named(situation: &Analysis<'_>, other: &Workload) -> bool {
+pub(crate) fn is_named(situation: &Analysis<'_>, other: &Workload) -> bool {
     let workload = situation.workload;
     match situation.facts.view.workload_turn(other) {
         Turn::Never => true,
@@ -126,7 +118,11 @@ pub(crate) fn all_others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a W
 }
 
 /// As `all_others`, for a claim in `namespace`.
-fn users_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> Vec<&'a Workload> {
+pub(crate) fn users_of<'a>(
+    situation: &Analysis<'a>,
+    namespace: &str,
+    claim: &str,
+) -> Vec<&'a Workload> {
     let workload = situation.workload;
     let mut users = situation.facts.view.workloads_using(namespace, claim);
     users.retain(|other| {
@@ -180,7 +176,6 @@ pub(crate) fn apart_of<'a>(
     let follows_pod_of = |follower: &Workload, set: &Workload| {
         pod_of_claim(set, claim).is_some_and(|pod| follows_pod(follower, set, pod, facts))
     };
-    let leaders = LazyCell::new(|| sole_leaders(own, facts));
     let users = LazyCell::new(|| match &volume.claim {
         Some(claim) => all_others(situation, claim),
         None => Vec::new(),
@@ -190,28 +185,28 @@ pub(crate) fn apart_of<'a>(
         let users = users.iter().copied();
         users.filter(|set| follows_pod_of(own, set)).collect()
     });
+    let own_leaders = LazyCell::new(|| followed(situation, own));
+    // Whether it goes to the node of `host`: with the pod that has the volume, or with all pods,
+    // which are in one place.
+    let joins = |follower: &Workload, leaders: &[&Workload], host: &Workload| {
+        follows_pod_of(follower, host)
+            || follows(situation, follower, host)
+            || are_led(situation, leaders, host)
+            // If the host already has its node, it and a leader that uses the volume decide between
+            // them which has the volume, and the follower goes where the leader is.
+            || is_placed(host) && leaders.iter().any(|it| users.iter().any(|user| same(user, it)))
+    };
     others.retain(|other| {
-        // One of the two runs to completion on the node of the other: with the pod that has the
-        // volume, or with all pods, which are in one place.
-        let own_follows = own.ends()
-            && (follows_pod_of(own, other)
-                || follows(situation, own, other)
-                || are_led(situation, &leaders, other)
-                || is_placed(other) && leads_a_user(situation, &leaders, &users));
-        let other_follows = || {
-            other.ends()
-                && (follows_pod_of(other, own)
-                    || is_beside(situation, other, own)
-                    || is_placed(own)
-                        && leads_a_user(situation, &sole_leaders(other, facts), &users))
-        };
+        // One of the two runs to completion on the node of the other.
+        let own_joins = own.ends() && joins(own, &own_leaders, other);
+        let other_joins = || other.ends() && joins(other, &followed(situation, other), own);
         let both_follow = || {
             own.ends()
                 && other.ends()
                 && (wait_alike(own, other, facts)
                     || makers.iter().any(|set| follows_pod_of(other, set)))
         };
-        !(own_follows || other_follows() || both_follow())
+        !(own_joins || other_joins() || both_follow())
     });
     others
 }
@@ -234,20 +229,25 @@ fn is_placed(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::Pod && workload.template.node_name.is_some()
 }
 
-/// Whether one of the `leaders` to which a follower goes uses the volume too. If another user is a
-/// pod that already has its node, the leader and that pod decide between them which has the volume,
-/// and the follower goes where the leader is.
-fn leads_a_user(situation: &Analysis<'_>, leaders: &[&Workload], users: &[&Workload]) -> bool {
-    leaders.iter().any(|leader| {
-        stays_together(situation, leader) && users.iter().any(|user| same(user, leader))
-    })
-}
-
 /// Whether `follower` goes where `companion` is: it follows the companion, or a leader that is in
 /// one place with the companion or that the companion follows as well.
 fn is_beside(situation: &Analysis<'_>, follower: &Workload, companion: &Workload) -> bool {
-    let leaders = || sole_leaders(follower, situation.facts);
-    follows(situation, follower, companion) || are_led(situation, &leaders(), companion)
+    follows(situation, follower, companion)
+        || are_led(situation, &followed(situation, follower), companion)
+}
+
+/// The most leaders that are examined.
+const MOST_LEADERS: usize = 16;
+
+/// The leaders that `follower` follows: its affinity leads it to each of them and nowhere else.
+fn followed<'a>(situation: &Analysis<'a>, follower: &Workload) -> Vec<&'a Workload> {
+    if !is_follower(follower, situation.facts) {
+        return Vec::new();
+    }
+    let leaders = leaders(follower, situation.facts).take(MOST_LEADERS);
+    leaders
+        .filter(|leader| follows(situation, follower, leader))
+        .collect()
 }
 
 /// Whether `follower` goes where the pods of `leader` are, which are in one place, and nowhere
@@ -262,9 +262,8 @@ fn follows(situation: &Analysis<'_>, follower: &Workload, leader: &Workload) -> 
 /// Whether `companion` is where one of the `leaders` is: in one place with it, or as its follower.
 fn are_led(situation: &Analysis<'_>, leaders: &[&Workload], companion: &Workload) -> bool {
     leaders.iter().any(|leader| {
-        stays_together(situation, leader)
-            && (not_in_one_place(leader, vec![companion], situation.facts).is_empty()
-                || comes_and_goes(companion) && follows(situation, companion, leader))
+        not_in_one_place(leader, vec![companion], situation.facts).is_empty()
+            || comes_and_goes(companion) && follows(situation, companion, leader)
     })
 }
 

@@ -9,7 +9,7 @@ use super::topology::reach;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::claim::Claim;
-use crate::model::in_tree::{InTreeType, Inline, csi_driver_of};
+use crate::model::in_tree::{InTreeType, csi_driver_of};
 use crate::model::node::NodeSelector;
 use crate::model::pod::{PodVolume, PodVolumeSource};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
@@ -167,26 +167,18 @@ fn inline(
     named: UsedVolume,
     facts: Facts<'_>,
 ) -> UsedVolume {
-    let Inline {
-        access_modes,
-        one_pod_a_node,
-    } = in_tree.inline(read_only);
-    let modes = if access_modes.contains(AccessMode::ReadWriteOnce) {
-        access_modes
-    } else {
-        AccessModes::EMPTY
-    };
+    let limits = in_tree.inline(read_only);
     UsedVolume {
         attach_constraint: match grounds(attach_in_tree(in_tree, facts), facts) {
-            Ok(grounds) if are_for_one_node(modes) => AttachConstraint::Exclusive {
+            Ok(grounds) if are_for_one_node(limits.access_modes) => AttachConstraint::Exclusive {
                 basis: Basis::Inline,
                 grounds,
             },
             _ => AttachConstraint::Free,
         },
-        modes,
+        modes: limits.access_modes,
         driver: csi_driver_of(in_tree.provisioner).into(),
-        one_pod_a_node,
+        one_pod_a_node: limits.one_pod_a_node,
         ..named
     }
 }
@@ -197,11 +189,8 @@ fn claimed(claim: &Claim, named: UsedVolume, facts: Facts<'_>) -> UsedVolume {
         used: named,
         facts,
     };
-    let attach_constraint = claimed.by_claim();
-    UsedVolume {
-        attach_constraint,
-        ..claimed.used
-    }
+    claimed.used.attach_constraint = claimed.by_claim();
+    claimed.used
 }
 
 /// A volume that comes through a claim. The methods return its constraint; those that take
@@ -343,7 +332,8 @@ impl Claimed<'_> {
         let class = class.filter(|it| it.driver() == driver);
         self.used.modes = modes;
         self.used.reach = reach(volume);
-        self.used.stays_on_its_node = match node_local(&driver, class, facts) {
+        let parameters = &StorageClass::or_unknown(class).parameters;
+        self.used.stays_on_its_node = match facts.catalog.node_local(&driver, parameters) {
             NodeLocal::Pinned => self.used.reach.is_some(),
             NodeLocal::Scheduled => true,
             NodeLocal::No | NodeLocal::Unpinned | NodeLocal::Unknown => false,
@@ -381,7 +371,7 @@ impl Claimed<'_> {
         self.used.driver = driver.into();
         self.used.reach = class.allowed_nodes();
         self.used.stays_on_its_node = matches!(
-            node_local(driver, Some(class), facts),
+            facts.catalog.node_local(driver, &class.parameters),
             NodeLocal::Pinned | NodeLocal::Scheduled
         );
         self.used.stays_in_its_zone =
@@ -446,7 +436,8 @@ fn grounds(attach: Attach, facts: Facts<'_>) -> Result<Grounds, AttachSource> {
     })
 }
 
-pub(super) fn attach(name: &str, facts: Facts<'_>) -> Attach {
+/// Whether the volumes of a provisioner or CSI driver are attached.
+pub fn attach(name: &str, facts: Facts<'_>) -> Attach {
     facts
         .catalog
         .attach(name, |driver| facts.view.csi_driver(driver))
@@ -456,10 +447,4 @@ fn attach_in_tree(in_tree: &InTreeType, facts: Facts<'_>) -> Attach {
     facts
         .catalog
         .attach_in_tree(in_tree, |driver| facts.view.csi_driver(driver))
-}
-
-/// Whether such volumes live on one node, given the parameters of their class if it is known.
-fn node_local(driver: &str, class: Option<&StorageClass>, facts: Facts<'_>) -> NodeLocal {
-    let parameters = &StorageClass::or_unknown(class).parameters;
-    facts.catalog.node_local(driver, parameters)
 }

@@ -2,7 +2,7 @@
 
 use super::{Facts, UsedVolume};
 use crate::model::Text;
-use crate::model::node::CSI;
+use crate::model::node::{CSI, Node};
 use crate::model::volume::Volume;
 
 /// The nodes to which a bound volume is known to be attached; there may be none.
@@ -16,15 +16,11 @@ pub(crate) fn attached_to(volume: &UsedVolume, namespace: &str, facts: Facts<'_>
     if nodes.is_empty()
         && let Some(name) = unique_name(bound)
     {
-        for node in view.nodes(None) {
-            let attached = &node.status.volumes_attached;
-            if attached.contains(&name) {
-                view.depends_on_node(node);
-                nodes.push(node.metadata.name.clone());
-            }
-            if !view.spend(1 + attached.len() / 16) {
-                break;
-            }
+        let cost = |node: &Node| 1 + node.status.volumes_attached.len() / 16;
+        let seen = (view.nodes(None)).take_while(|node| view.spend(cost(node)));
+        for node in seen.filter(|node| node.status.volumes_attached.contains(&name)) {
+            view.depends_on_node(node);
+            nodes.push(node.metadata.name.clone());
         }
     }
     nodes

@@ -140,7 +140,7 @@ fn find(
                 "{first} serves one node, but {pods} pods may be on several; the others never start"
             ),
         )
-    } else if analysis.replicas_share_single_pod() {
+    } else if pods > 1 && analysis.single_pod().next().is_some() {
         let volumes = messages::volumes(analysis.single_pod());
         let first = messages::first_of(analysis.single_pod());
         (

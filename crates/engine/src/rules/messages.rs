@@ -310,7 +310,7 @@ fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
         capability.confidence.is_firm()
             && granted.contains(AccessMode::ReadWriteMany)
             // A node-local provisioner copies the mode without a check, so the mode proves nothing.
-            && capability.node_local == NodeLocal::No
+            && facts.catalog.node_local(class.driver(), &class.parameters) == NodeLocal::No
     };
     let classes = facts.view.storage_classes();
     let first = &classes.into_iter().find(shares)?.metadata.name;

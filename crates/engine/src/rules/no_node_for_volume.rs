@@ -197,11 +197,10 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
     }
     let both = Eligibility::of(workload, limited.iter().map(|it| &it.reach), facts);
     let without = Eligibility::of(workload, None, facts);
-    if both.count(facts) != Some(0) || without.count(facts).unwrap_or_default() == 0 {
+    if both.count() != Some(0) || without.count().unwrap_or_default() == 0 {
         return None;
     }
-    let is_out =
-        |it: &&Limited| Eligibility::of(workload, [&it.reach], facts).count(facts) == Some(0);
+    let is_out = |it: &&Limited| Eligibility::of(workload, [&it.reach], facts).count() == Some(0);
     let Limited { claim, reach } = limited.iter().find(is_out).or_else(|| limited.first())?;
     if is_elastic(facts) {
         return None;
@@ -320,7 +319,7 @@ fn places_of<'r>(
     let mut seen = HashSet::new();
     let eligibility = Eligibility::of(workload, reach, facts);
     eligibility
-        .nodes(facts)
+        .nodes()
         .filter_map(|node| node.metadata.labels.get(key))
         .filter(|place| seen.insert(*place))
         .take(MOST_COMPARED + 1)
@@ -375,7 +374,7 @@ fn place(reach: &NodeSelector, analysis: &Analysis<'_>) -> String {
     };
     let refuses = |it: &&Requirement| {
         let eligibility = Eligibility::of(analysis.workload, None, analysis.facts);
-        let mut nodes = eligibility.nodes(analysis.facts).peekable();
+        let mut nodes = eligibility.nodes().peekable();
         let is_accepted = |node: &Node| {
             it.accepts(match it.key.as_str() {
                 "metadata.name" => Some(node.metadata.name.as_str()),

@@ -53,7 +53,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     if analysis.single_pod().next().is_none() {
         return;
     }
-    if analysis.replicas_share_single_pod() {
+    if analysis.pods() > 1 {
         found.push(several_pods(analysis));
     }
     if analysis.starts_before_it_stops() {

@@ -81,15 +81,13 @@ fn judge_templates(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         }));
     };
     let mut judged = None;
-    for (at, name) in users::made_claims(workload) {
+    for (at, template, name) in users::made_claims(workload) {
         let claim = facts.view.claim(&workload.metadata.namespace, &name);
         if judged == Some(at) || !matches!(claim, Lookup::Absent) {
             continue;
         }
         judged = Some(at);
-        if let Some(template) = workload.claim_templates.get(at) {
-            judge_template(name, template, format!("spec.volumeClaimTemplates[{at}]"));
-        }
+        judge_template(name, template, format!("spec.volumeClaimTemplates[{at}]"));
     }
     let pod_spec = workload.kind.pod_spec_path();
     for EphemeralClaim { index, claim } in &workload.template.ephemeral {

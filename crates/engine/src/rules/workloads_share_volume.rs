@@ -105,9 +105,8 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         };
         find(&analysis.with_only(volume.clone()), &volume, claim)
     };
-    for (at, claim) in users::made_claims(workload) {
-        let template = workload.claim_templates.get(at);
-        let hazard = template.and_then(|template| find_in_made(&claim, template, 0));
+    for (at, template, claim) in users::made_claims(workload) {
+        let hazard = find_in_made(&claim, template, 0);
         found.extend(hazard.map(|hazard| Hazard {
             field_path: format!("spec.volumeClaimTemplates[{at}]"),
             ..hazard
@@ -166,7 +165,8 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
     let own = view.bound_volume(&workload.metadata.namespace, claim)?;
     let (twin, named, other) = view.twins(own).into_iter().find_map(|twin| {
         let named = twin.claimed_by()?;
-        let others = users::others_of(analysis, &named.namespace, &named.name);
+        let mut others = users::users_of(analysis, &named.namespace, &named.name);
+        others.retain(|other| users::is_named(analysis, other));
         let apart = users::apart_of(analysis, others, volume);
         Some((twin, named, *apart.first()?))
     })?;

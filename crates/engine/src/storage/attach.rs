@@ -11,13 +11,14 @@ use crate::model::storage_class::CsiDriver;
 use crate::snapshot::Lookup;
 
 /// The source that says whether volumes are attached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AttachSource {
     /// The CSIDriver object.
     CsiDriver,
     /// The policy file.
     Policy,
     /// The catalog.
+    #[default]
     Catalog,
     /// Kubernetes itself: an in-tree type that it never handed to a CSI driver.
     Kubernetes,
@@ -79,23 +80,16 @@ impl Catalog {
         csi_driver: impl FnOnce(&str) -> Lookup<&'v CsiDriver>,
     ) -> Attach {
         let successor = csi_driver_of(provisioner);
-        if let Lookup::Found(driver) = csi_driver(successor) {
-            let by = AttachSource::CsiDriver;
-            return if driver.is_attached() {
-                Attach::Required { by }
-            } else {
-                Attach::NotRequired { by }
-            };
-        }
-        let stated = |name| self.get(name).filter(|it| it.attach_required.is_some());
-        let entry = stated(provisioner).or_else(|| stated(successor));
-        let by = match entry {
-            Some(entry) if entry.attach_stated => AttachSource::Policy,
-            _ => AttachSource::Catalog,
+        let object = csi_driver(successor).found();
+        let shown = object.map(|it| (it.is_attached(), AttachSource::CsiDriver));
+        let stated = |name| {
+            let entry = self.get(name)?;
+            Some((entry.attach_required?, entry.attach_by))
         };
-        match entry.and_then(|entry| entry.attach_required) {
-            Some(true) => Attach::Required { by },
-            Some(false) => Attach::NotRequired { by },
+        let answer = shown.or_else(|| stated(provisioner));
+        match answer.or_else(|| stated(successor)) {
+            Some((true, by)) => Attach::Required { by },
+            Some((false, by)) => Attach::NotRequired { by },
             None if provisioner.contains('/') => Attach::Unforeseen,
             None => Attach::Assumed,
         }
@@ -130,7 +124,7 @@ impl Catalog {
         let is_for_one = |modes: AccessModes| {
             modes.contains(AccessMode::ReadWriteOnce) && !modes.contains(AccessMode::ReadWriteMany)
         };
-        !entry.attach_stated
+        entry.attach_by == AttachSource::Catalog
             && !entry.node_local
             && files.map_or(entry.attach_required == Some(true), is_for_one)
     }

@@ -15,8 +15,6 @@ use crate::model::labels::Labels;
 pub(crate) struct Capability<'c> {
     /// The volume mode.
     pub(super) volume_mode: VolumeMode,
-    /// The catalog's entry; `None` if the provisioner is in no catalog.
-    pub(super) entry: Option<&'c Entry>,
     /// The modes that the class gives as it is; `None` if unknown, empty if it cannot make volumes
     /// of this mode.
     pub(crate) granted: Option<AccessModes>,
@@ -26,17 +24,14 @@ pub(crate) struct Capability<'c> {
     pub(crate) confidence: Confidence,
     /// The evidence for or against ReadWriteOncePod.
     pub(super) rwop: Rwop,
-    /// Whether the data lives on one node.
-    pub(crate) node_local: NodeLocal,
     /// Every condition of the provisioner and whether it holds; empty if the modes are stated.
     pub(super) conditions: Vec<(&'c Condition, ConditionState)>,
 }
 
 /// Whether the data of a class lives on one node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeLocal {
     /// No, as far as is known.
-    #[default]
     No,
     /// Yes, and its volumes carry the node affinity that keeps pods there.
     Pinned,
@@ -85,13 +80,11 @@ impl Catalog {
     ) -> Capability<'_> {
         let mut capability = Capability {
             volume_mode,
-            entry: self.get(provisioner),
             ..Capability::default()
         };
-        let Some(entry) = capability.entry else {
+        let Some(entry) = self.get(provisioner) else {
             return capability;
         };
-        capability.node_local = node_local(entry, parameters, claim);
         capability.confidence = entry.modes(volume_mode).confidence;
         capability.take_in(entry, parameters, claim);
         // Modes that a user states for an in-tree name are final; the catalog's are not.
@@ -108,14 +101,25 @@ impl Catalog {
     pub fn reach(&self, provisioner: &str, parameters: &Labels) -> Option<Reach> {
         let entry = self.get(provisioner)?;
         let entry = self.successor(entry).unwrap_or(entry);
-        last_met(entry, parameters, Claimant::default(), |it| it.reach).or(entry.reach)
+        last_met(entry, parameters, |it| it.reach).or(entry.reach)
     }
 
     /// Whether the volumes of a class with this provisioner and these parameters live on one node.
     pub fn node_local(&self, provisioner: &str, parameters: &Labels) -> NodeLocal {
-        let entry = self.get(provisioner);
-        let in_entry = |entry| node_local(entry, parameters, Claimant::default());
-        entry.map(in_entry).unwrap_or_default()
+        let Some(entry) = self.get(provisioner) else {
+            return NodeLocal::No;
+        };
+        let said = last_met(entry, parameters, |it| {
+            Some((it.node_local?, it.pv_node_affinity))
+        });
+        let (here, affinity) = said.unwrap_or((entry.node_local, None));
+        match (here, affinity.or(entry.pv_node_affinity)) {
+            (false, _) => NodeLocal::No,
+            (true, Some(true)) => NodeLocal::Pinned,
+            (true, _) if entry.own_scheduler => NodeLocal::Scheduled,
+            (true, Some(false)) => NodeLocal::Unpinned,
+            (true, None) => NodeLocal::Unknown,
+        }
     }
 
     /// The result of a second use of such volumes if nothing attaches them; `None` if unknown, for
@@ -132,7 +136,7 @@ impl Catalog {
             let is_open = entry.conditions.iter().any(decides);
             return entry.second_use.filter(|_| !is_open);
         };
-        last_met(entry, parameters, Claimant::default(), |it| it.second_use).or(entry.second_use)
+        last_met(entry, parameters, |it| it.second_use).or(entry.second_use)
     }
 
     /// The driver that took an in-tree provisioner over.
@@ -160,17 +164,13 @@ impl<'c> Capability<'c> {
             }
         }
         let granted = set.or(list.granted.map(|modes| modes.union(add)));
-        let first = self.granted.is_none();
-        self.granted = match (self.granted, granted) {
-            (Some(a), Some(b)) => Some(a.union(b)),
-            (a, b) => a.or(b),
+        self.possible = match self.granted {
+            None => list.possible,
+            // If one of the two is not known, there is no bound.
+            Some(_) => (self.possible.zip(list.possible)).map(|(one, other)| one.union(other)),
         };
-        self.possible = match (self.possible, list.possible) {
-            _ if first => list.possible,
-            (Some(a), Some(b)) => Some(a.union(b)),
-            // One of the two is not known, so there is no bound.
-            _ => None,
-        };
+        let both = [self.granted, granted].into_iter().flatten();
+        self.granted = both.reduce(AccessModes::union);
         self.confidence = self.confidence.max(list.confidence);
         if matches!(self.rwop, Rwop::Unknown | Rwop::Refused) {
             self.rwop = entry.rwop;
@@ -190,30 +190,16 @@ impl<'c> Capability<'c> {
     }
 }
 
-fn node_local(entry: &Entry, parameters: &Labels, claim: Claimant) -> NodeLocal {
-    let (here, affinity) = last_met(entry, parameters, claim, |it| {
-        Some((it.node_local?, it.pv_node_affinity))
-    })
-    .unwrap_or((entry.node_local, None));
-    match (here, affinity.or(entry.pv_node_affinity)) {
-        (false, _) => NodeLocal::No,
-        (true, Some(true)) => NodeLocal::Pinned,
-        (true, _) if entry.own_scheduler => NodeLocal::Scheduled,
-        (true, Some(false)) => NodeLocal::Unpinned,
-        (true, None) => NodeLocal::Unknown,
-    }
-}
-
-/// The value that `says` gives for the last condition of the entry that has one and holds. Few
-/// conditions have a value, so few are evaluated.
+/// The value that `says` gives for the last condition of the entry that has one and holds, whatever
+/// the claim. Few conditions have a value, so few are evaluated.
 fn last_met<T>(
     entry: &Entry,
     parameters: &Labels,
-    claim: Claimant,
     says: impl Fn(&Condition) -> Option<T>,
 ) -> Option<T> {
     entry.conditions.iter().rev().find_map(|condition| {
         let said = says(condition)?;
-        (condition.state(parameters, claim) == ConditionState::Met).then_some(said)
+        let state = condition.state(parameters, Claimant::default());
+        (state == ConditionState::Met).then_some(said)
     })
 }

@@ -24,9 +24,10 @@ pub struct Catalog {
     globs: Vec<(Glob, Entry)>,
 }
 
+/// The file, with what is to be read of each provisioner.
 #[derive(Deserialize)]
-struct RawCatalog {
-    provisioners: HashMap<Text, Entry>,
+pub(super) struct CatalogFile<T> {
+    pub(super) provisioners: HashMap<Text, T>,
 }
 
 impl Catalog {
@@ -45,12 +46,12 @@ impl Catalog {
     /// # Errors
     /// The text is not YAML, has an unknown word, or names a provisioner twice.
     fn from_yaml(text: &str) -> Result<Self, CatalogError> {
-        let raw: RawCatalog = serde_saphyr::from_str(text)?;
+        let file: CatalogFile<Entry> = serde_saphyr::from_str(text)?;
         let mut catalog = Self {
-            exact: hashbrown::HashMap::with_capacity(raw.provisioners.len()),
+            exact: hashbrown::HashMap::with_capacity(file.provisioners.len()),
             globs: Vec::new(),
         };
-        for (name, mut entry) in raw.provisioners {
+        for (name, mut entry) in file.provisioners {
             entry.name = name;
             catalog.put(entry);
         }
@@ -60,13 +61,14 @@ impl Catalog {
     /// The entry of a provisioner: the exact name, else the pattern with the
     /// longest fixed part. Allocates nothing.
     pub fn get(&self, provisioner: &str) -> Option<&Entry> {
-        let fits = |glob: &Glob| glob.matches(provisioner);
-        self.exact.get(provisioner).or_else(|| self.of_glob(fits))
+        self.find(provisioner, |glob| glob.matches(provisioner))
     }
 
-    fn of_glob(&self, is_meant: impl Fn(&Glob) -> bool) -> Option<&Entry> {
+    /// The entry with this exact name, or else the first one whose pattern `is_meant`.
+    fn find(&self, name: &str, is_meant: impl Fn(&Glob) -> bool) -> Option<&Entry> {
         let mut globs = self.globs.iter();
-        globs.find_map(|(glob, entry)| is_meant(glob).then_some(entry))
+        let by_glob = || globs.find_map(|(glob, entry)| is_meant(glob).then_some(entry));
+        self.exact.get(name).or_else(by_glob)
     }
 
     /// Every entry, for corrections; names must stay as they are.
@@ -91,8 +93,7 @@ impl Catalog {
 
     /// The entry with exactly this name or pattern.
     pub(super) fn named(&self, name: &str) -> Option<&Entry> {
-        let is_it = |glob: &Glob| glob.pattern() == name;
-        self.exact.get(name).or_else(|| self.of_glob(is_it))
+        self.find(name, |glob| glob.pattern() == name)
     }
 }
 

@@ -6,8 +6,6 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::model::Text;
-use crate::model::labels::Labels;
-use crate::model::metadata::Metadata;
 use crate::model::storage_class::StorageClass;
 
 const EMBEDDED: &str = include_str!("class_names.yaml");
@@ -16,12 +14,12 @@ const EMBEDDED: &str = include_str!("class_names.yaml");
 /// classes are for readers and are not kept.
 #[derive(Deserialize)]
 struct Group {
-    provisioner: Text,
+    /// The class, without its name.
+    #[serde(flatten)]
+    class: StorageClass,
     classes: Vec<Text>,
     #[serde(default)]
     words: Vec<Text>,
-    #[serde(default)]
-    parameters: Labels,
 }
 
 /// The meanings of names: of whole ones, and of the words in any other.
@@ -31,15 +29,12 @@ struct Names {
     words: HashMap<Text, Vec<StorageClass>>,
 }
 
-fn names() -> &'static Names {
-    static NAMES: LazyLock<Names> = LazyLock::new(|| read(EMBEDDED).unwrap_or_default());
-    &NAMES
-}
+static NAMES: LazyLock<Names> = LazyLock::new(|| read(EMBEDDED).unwrap_or_default());
 
 /// The classes that installations create under `name`, one for each meaning of the name; none if
 /// the name means nothing.
 pub fn likely_classes(name: &str) -> &'static [StorageClass] {
-    let whole = |name: &str| names().whole.get(name).map(Vec::as_slice);
+    let whole = |name: &str| NAMES.whole.get(name).map(Vec::as_slice);
     let is_extended = || format!("-{name}-").contains(&format!("-{EXTENDED}-"));
     let by_part = || whole(EXTENDED).filter(|_| is_extended());
     whole(name).or_else(by_part).unwrap_or_default()
@@ -53,7 +48,7 @@ const EXTENDED: &str = "local-path";
 pub(crate) fn supposed_classes(name: &str) -> &'static [StorageClass] {
     let by_word = || {
         name.split(|it: char| !it.is_ascii_alphanumeric())
-            .find_map(|word| names().words.get(word.to_ascii_lowercase().as_str()))
+            .find_map(|word| NAMES.words.get(word.to_ascii_lowercase().as_str()))
             .map_or(&[][..], Vec::as_slice)
     };
     match likely_classes(name) {
@@ -71,14 +66,10 @@ fn read(text: &str) -> Result<Names, serde_saphyr::Error> {
     let file: File = serde_saphyr::from_str(text)?;
     let mut names = Names::default();
     for group in file.groups {
-        let class = |name: &Text| StorageClass {
-            metadata: Metadata {
-                name: name.clone(),
-                ..Metadata::default()
-            },
-            provisioner: group.provisioner.clone(),
-            parameters: group.parameters.clone(),
-            ..StorageClass::default()
+        let class = |name: &Text| {
+            let mut class = group.class.clone();
+            class.metadata.name = name.clone();
+            class
         };
         for (table, keys) in [
             (&mut names.whole, &group.classes),

@@ -143,22 +143,20 @@ impl Condition {
     pub(super) fn state(&self, parameters: &Labels, claim: Claimant) -> ConditionState {
         let met = match &self.when {
             When::Parameter {
-                by_attributes_class: true,
-                ..
-            } if claim.has_attributes_class => None,
-            When::Parameter {
                 key,
                 aliases,
                 test,
                 ignore_case,
-                ..
+                by_attributes_class,
             } => {
                 let is_key = |name| {
                     let mut keys = std::iter::once(key).chain(aliases);
                     keys.any(|key| same(key, name, *ignore_case))
                 };
                 let found = parameters.iter().find(|(name, _)| is_key(name));
-                Some(test.holds(found.map(|(_, value)| value), *ignore_case))
+                let holds = test.holds(found.map(|(_, value)| value), *ignore_case);
+                let is_open = *by_attributes_class && claim.has_attributes_class;
+                (!is_open).then_some(holds)
             }
             When::DataSource => claim.has_data_source,
             When::ClaimAsks(_) => None,
@@ -188,9 +186,7 @@ impl Test {
                 .get(..text.len())
                 .is_some_and(|head| same(text, head, ignore_case)),
             Self::Suffix(text) => value
-                .len()
-                .checked_sub(text.len())
-                .and_then(|at| value.get(at..))
+                .get(value.len().saturating_sub(text.len())..)
                 .is_some_and(|tail| same(text, tail, ignore_case)),
             Self::AtLeast(least) => value
                 .trim()

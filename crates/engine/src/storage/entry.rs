@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::attach::AttachSource;
 use super::condition::Condition;
 use super::modes::{self, ClassModes};
 use super::reach::Reach;
@@ -59,9 +60,9 @@ pub struct Entry {
     /// The access modes that a policy states in place of the catalog, whatever the parameters.
     #[serde(skip)]
     pub(super) stated: ClassModes,
-    /// Whether a policy states `attach_required`.
+    /// The source of `attach_required`: the catalog or a policy.
     #[serde(skip)]
-    pub(super) attach_stated: bool,
+    pub(super) attach_by: AttachSource,
 }
 
 /// The access modes of a provisioner for one volume mode.
@@ -152,15 +153,6 @@ impl Entry {
             granted,
             possible: granted.map(|granted| self.conditions.iter().fold(granted, with)),
             confidence: self.confidence,
-        }
-    }
-
-    /// An entry with a name and nothing else.
-    pub(super) fn unknown(name: Text) -> Self {
-        Self {
-            title: name.clone(),
-            name,
-            ..Self::default()
         }
     }
 }

@@ -1,29 +1,28 @@
 //! The catalog for readers: every provisioner in the order of the file, with its part of the
 //! catalog, the requirements for sharing and the sources of the facts. No judgement reads this.
 
-use std::collections::HashMap;
+use serde::{Deserialize, Serialize};
 
-use serde::Deserialize;
-
-use super::catalog::{CatalogError, EMBEDDED};
+use super::catalog::{CatalogError, CatalogFile, EMBEDDED};
 use crate::model::Text;
 
 /// A provisioner of the catalog, as readers look it up.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
     /// Its name, or a pattern with `*`.
     #[serde(skip)]
     pub name: Text,
     /// The part of the catalog: a cloud, or a kind of storage.
-    #[serde(skip)]
+    #[serde(skip_deserializing)]
     pub part: Text,
     /// The requirements for sharing a volume, besides the access mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<Text>,
     /// The sources of the facts.
     #[serde(default)]
     pub sources: Vec<Text>,
+    #[serde(skip_serializing)]
     kind: Text,
-    replaced_by: Option<Text>,
 }
 
 impl Listed {
@@ -32,7 +31,6 @@ impl Listed {
         !self.part.starts_with("In-tree")
             && !self.part.starts_with("Retired")
             && self.kind != "in-tree"
-            && self.replaced_by.is_none()
     }
 }
 
@@ -41,11 +39,7 @@ impl Listed {
 /// # Errors
 /// The embedded file cannot be read, which a test rules out.
 pub fn listing() -> Result<Vec<Listed>, CatalogError> {
-    #[derive(Deserialize)]
-    struct File {
-        provisioners: HashMap<Text, Listed>,
-    }
-    let mut file: File = serde_saphyr::from_str(EMBEDDED)?;
+    let mut file: CatalogFile<Listed> = serde_saphyr::from_str(EMBEDDED)?;
     let mut listed = Vec::with_capacity(file.provisioners.len());
     let mut part = "";
     for line in EMBEDDED.lines() {

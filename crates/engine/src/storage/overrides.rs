@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::attach::AttachSource;
 use super::catalog::Catalog;
 use super::entry::Entry;
 use super::glob::Glob;
@@ -35,7 +36,7 @@ impl ProvisionerOverride {
         entry.stated.block = self.block.or(entry.stated.block);
         if self.attach_required.is_some() {
             entry.attach_required = self.attach_required;
-            entry.attach_stated = true;
+            entry.attach_by = AttachSource::Policy;
         }
         if let Some(node_local) = self.node_local {
             entry.node_local = node_local;
@@ -92,11 +93,11 @@ impl Catalog {
                     continue;
                 }
             }
-            let mut entry = catalog
-                .get(&each.name)
-                .cloned()
-                .unwrap_or_else(|| Entry::unknown(each.name.clone()));
+            let mut entry = catalog.get(&each.name).cloned().unwrap_or_default();
             entry.name = each.name.clone();
+            if entry.title.is_empty() {
+                entry.title = each.name.clone();
+            }
             each.correct(&mut entry);
             catalog.put(entry);
         }

@@ -73,7 +73,7 @@ impl ClassSummary {
         };
         let filesystem = capability(VolumeMode::Filesystem);
         let block = capability(VolumeMode::Block);
-        let entry = filesystem.entry;
+        let entry = catalog.get(class.driver());
         let mut notes = Vec::from_iter(entry.and_then(|entry| entry.note.clone()));
         for (condition, state) in filesystem.conditions.iter().chain(&block.conditions) {
             if let (ConditionState::Met, Some(note)) = (state, &condition.note)
@@ -92,7 +92,7 @@ impl ClassSummary {
             provisioner: class.provisioner.clone(),
             title: entry.map(|entry| entry.title.clone()),
             attach: attach.text(),
-            node_local: filesystem.node_local.text(),
+            node_local: (catalog.node_local(class.driver(), &class.parameters)).text(),
             filesystem: ModeSummary::of(&filesystem),
             block: ModeSummary::of(&block),
             notes,

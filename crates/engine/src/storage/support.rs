@@ -39,9 +39,11 @@ impl Capability<'_> {
     ///
     /// Each mode is judged separately, as the external-provisioner validates each separately.
     pub(crate) fn judge(&self, requested: AccessModes) -> Support {
-        let granted = self
-            .granted
-            .map(|granted| granted.union(self.granted_on_request(requested)));
+        // Modes that a provisioner turns on because the claim requests them.
+        let on_request = self.granted_by(|condition, _| {
+            matches!(condition.when, When::ClaimAsks(mode) if requested.contains(mode))
+        });
+        let granted = self.granted.map(|granted| granted.union(on_request));
         if requested.is_subset(granted.unwrap_or_default()) {
             return Support::Supported;
         }
@@ -88,7 +90,10 @@ impl Capability<'_> {
             return Support::Refused { modes: outside };
         };
         // A condition that no object shows may hold; the others are known not to hold.
-        let visible = missing.minus(self.grants_unseen());
+        let unseen = self.granted_by(|_, state| {
+            matches!(state, ConditionState::Hidden | ConditionState::UpToClaim)
+        });
+        let visible = missing.minus(unseen);
         if visible.is_empty() {
             return unproven(hint);
         }
@@ -98,45 +103,21 @@ impl Capability<'_> {
         }
     }
 
-    /// Modes that a provisioner turns on because the claim requests them.
-    fn granted_on_request(&self, requested: AccessModes) -> AccessModes {
-        if self.is_set() {
-            return AccessModes::EMPTY;
-        }
-        self.conditions
-            .iter()
-            .filter(
-                |(condition, _)| matches!(condition.when, When::ClaimAsks(mode) if requested.contains(mode)),
-            )
-            .map(|(condition, _)| condition.effect(self.volume_mode).add)
-            .fold(AccessModes::EMPTY, AccessModes::union)
-    }
-
-    /// Modes that some condition grants when the objects at hand do not show whether the
-    /// condition holds.
-    fn grants_unseen(&self) -> AccessModes {
-        let is_set = self.is_set();
-        self.conditions
-            .iter()
-            .filter(|(_, state)| {
-                matches!(state, ConditionState::Hidden | ConditionState::UpToClaim)
-            })
-            .map(|(condition, _)| {
-                let effect = condition.effect(self.volume_mode);
-                if is_set {
-                    effect.set.unwrap_or_default()
-                } else {
-                    effect.grants()
-                }
+    /// The modes that the conditions that `counts` chooses grant. If a condition that holds sets
+    /// the modes, nothing adds to them.
+    fn granted_by(&self, counts: impl Fn(&Condition, ConditionState) -> bool) -> AccessModes {
+        let effect = |condition: &Condition| condition.effect(self.volume_mode);
+        let is_set = self.conditions.iter().any(|(condition, state)| {
+            *state == ConditionState::Met && effect(condition).set.is_some()
+        });
+        let chosen = self.conditions.iter();
+        chosen
+            .filter(|(condition, state)| counts(condition, *state))
+            .map(|(condition, _)| match effect(condition) {
+                effect if is_set => effect.set.unwrap_or_default(),
+                effect => effect.grants(),
             })
             .fold(AccessModes::EMPTY, AccessModes::union)
-    }
-
-    /// Whether a condition that holds sets the modes, so that nothing adds to them.
-    fn is_set(&self) -> bool {
-        self.conditions.iter().any(|(condition, state)| {
-            *state == ConditionState::Met && condition.effect(self.volume_mode).set.is_some()
-        })
     }
 
     /// The conditions that keep the class from these modes, as a clause; `None` if no condition

@@ -155,6 +155,7 @@ fn provisioners_can_do_what_is_said_of_them() {
             .find(|note| note.starts_with("Nothing attaches"))
             .unwrap_or("");
         let reach = catalog.reach(&case.of, &parameters);
+        let node_local = catalog.node_local(&case.of, &parameters);
         for (said, found) in [
             (
                 &case.gives,
@@ -165,7 +166,7 @@ fn provisioners_can_do_what_is_said_of_them() {
             ),
             (&case.hint, hint.unwrap_or_default()),
             (&case.reach, format!("{reach:?}")),
-            (&case.node_local, format!("{:?}", capability.node_local)),
+            (&case.node_local, format!("{node_local:?}")),
             (&case.attach, format!("{attach:?}")),
         ] {
             if said.as_ref().is_some_and(|said| *said != found) {

@@ -303,7 +303,8 @@ impl Admits {
         let (Some(workload), Some(node)) = (workload, found) else {
             return Self::Yes;
         };
-        let admits = |template: &PodTemplate| Eligibility::new(template, []).admits(node);
+        let facts = waiting.index.facts.objects;
+        let admits = |template: &PodTemplate| Eligibility::new(template, [], facts).admits(node);
         let free = PodTemplate {
             node_selector: Labels::default(),
             ..workload.template.clone()

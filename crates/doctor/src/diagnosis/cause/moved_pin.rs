@@ -14,7 +14,8 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let new = waiting.pod.node.as_ref()?;
     let workload = waiting.workload()?;
     let left = waiting.view().node(node).found()?;
-    if new == node || Eligibility::new(&workload.template, []).admits(left) {
+    let eligibility = Eligibility::new(&workload.template, [], waiting.index.facts.objects);
+    if new == node || eligibility.admits(left) {
         return None;
     }
     let explanation = format!(

@@ -117,7 +117,7 @@ fn shut_out(waiting: &WaitingPod<'_>) -> bool {
     let Some(workload) = waiting.workload() else {
         return false;
     };
-    let eligibility = Eligibility::new(&workload.template, []);
+    let eligibility = Eligibility::new(&workload.template, [], waiting.index.facts.objects);
     let mut nodes = within_reach(waiting).peekable();
     nodes.peek().is_some() && !nodes.any(|node| eligibility.admits(node))
 }
