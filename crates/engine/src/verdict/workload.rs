@@ -1,7 +1,7 @@
 //! Judging a workload, and repairing it.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{LazyCell, OnceCell};
 
 use jiff::{SignedDuration, Timestamp};
 use json_patch::Patch;
@@ -35,7 +35,8 @@ impl Evaluation<'_> {
             _ => None,
         };
         let previous = previous.as_deref();
-        let mut hazards = judge_workload(&Analysis::of(&capped, previous, self.facts));
+        let analysis = Analysis::of(&capped, previous, self.facts);
+        let mut hazards = judge_workload(&analysis);
         if matches!(self.review.mode, Mode::Admit | Mode::Judge) {
             // The API server reports it itself, and knows its own feature gates.
             hazards.retain(|hazard| hazard.rule != codes::UNSUPPORTED_STRATEGY);
@@ -43,7 +44,7 @@ impl Evaluation<'_> {
         if hazards.is_empty() {
             return None;
         }
-        let existing = self.existing(&capped, previous, &hazards);
+        let existing = self.existing(&analysis, previous, &hazards);
         let controlled = self.owner_is_real(&workload.metadata);
         let owner = workload.metadata.controller.as_deref();
         Some(self.with_policy(
@@ -104,13 +105,14 @@ impl Evaluation<'_> {
     /// The hazards that the update does not cause: they existed in full before it.
     fn existing(
         &self,
-        workload: &Workload,
+        analysis: &Analysis<'_>,
         previous: Option<&Workload>,
         hazards: &[Hazard],
     ) -> Vec<Existing> {
         let Some(old) = previous else {
             return Vec::new();
         };
+        let workload = analysis.workload;
         let capped = capped(Cow::Borrowed(old), self.facts);
         let mut before = judge_workload(&Analysis::of(&capped, None, self.facts));
         if workload.replicas < old.replicas {
@@ -119,17 +121,11 @@ impl Evaluation<'_> {
             let fewer = old.with_replicas(workload.replicas);
             before.extend(judge_workload(&Analysis::of(&fewer, None, self.facts)));
         }
+        let rolls = LazyCell::new(|| starts_a_rollout(workload, self.review.document));
         let existing = hazards.iter().filter(|hazard| !is_new(hazard, &before));
-        let existing: Vec<&Hazard> = existing.collect();
-        let rolls = !existing.is_empty() && starts_a_rollout(workload, self.review.document);
-        let analysis = rolls.then(|| Analysis::of(workload, previous, self.facts));
-        let hits_this_rollout = |hazard: &Hazard| {
-            let analysis = analysis.as_ref();
-            analysis.is_some_and(|analysis| !is_a_step(analysis, old, hazard))
-        };
-        let existing = existing.into_iter().map(|hazard| Existing {
+        let existing = existing.map(|hazard| Existing {
             hazard: hazard.clone(),
-            hits_this_rollout: hits_this_rollout(hazard),
+            hits_this_rollout: *rolls && !is_a_step(analysis, old, hazard),
         });
         existing.collect()
     }
