@@ -202,7 +202,6 @@ impl Evaluation<'_> {
         };
         let object = self.review.reference;
         let mut ways = Vec::new();
-        let mut shorter = None;
         if existed {
             finding.message.push_str(EXISTED);
         }
@@ -211,21 +210,18 @@ impl Evaluation<'_> {
             .get_or_init(|| self.ship_now(workload, old, decisions));
         if let Some(change) = ship_now {
             let stated = states_strategy(self.review.document.object());
-            ways.push(change.sentence(object, stated));
-            shorter = stated
-                .is_none()
-                .then(|| change.sentence(object, Some(true)));
+            let sentence = change.sentence(object, stated);
+            finding.message.push_str(&format!(" {sentence}"));
+            ways.push(sentence);
+            if stated.is_none() {
+                // If there is no room for the command, the shorter sentence is used.
+                ways.push(change.sentence(object, Some(true)));
+            }
         }
         if existed && decisions.resolved.object_may_override {
-            ways.push(last_resort(object, self.review.document.moment()));
-        }
-        for way in &ways {
-            finding.message.push(' ');
-            finding.message.push_str(way);
-        }
-        // The shorter sentence is used if there is no room for the command in the first.
-        if let Some(shorter) = shorter {
-            ways.insert(1, shorter);
+            let sentence = last_resort(object, self.review.document.moment());
+            finding.message.push_str(&format!(" {sentence}"));
+            ways.push(sentence);
         }
         finding.denial = denial::text(object, hazard, &ways);
         finding
