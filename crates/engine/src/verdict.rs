@@ -160,10 +160,15 @@ impl Verdict {
                 finding.remedies.clear();
             }
         }
-        let patches = self.with(Action::Fix).flat_map(|it| &it.remedies);
-        let operations: Vec<_> = patches.flat_map(|it| it.patch.0.clone()).collect();
-        self.patch = (!operations.is_empty()).then_some(Patch(operations));
         self.notices.push(finding::shortened(why));
+        self.with_patch()
+    }
+
+    /// The verdict with the patch that is made of the remedies of its fixed findings.
+    fn with_patch(mut self) -> Self {
+        let remedies = self.with(Action::Fix).flat_map(|it| &it.remedies);
+        let operations: Vec<_> = remedies.flat_map(|it| it.patch.0.clone()).collect();
+        self.patch = (!operations.is_empty()).then_some(Patch(operations));
         self
     }
 

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::cell::{LazyCell, OnceCell};
 
 use jiff::{SignedDuration, Timestamp};
-use json_patch::Patch;
 
 use super::existing_violations::{is_a_step, is_new, starts_a_rollout};
 use super::repair::Judged;
@@ -160,30 +159,25 @@ impl Evaluation<'_> {
     /// is judged again after each repair, which may cure several hazards at once.
     fn repaired(&self, mut judged: Judged<'_>, decisions: &Decisions<'_>) -> Verdict {
         let mut findings = Vec::new();
-        let mut operations = Vec::new();
-        while let Some((hazard, proposal, result)) = judged
-            .hazards
-            .iter()
-            .map(|hazard| (hazard, decisions.of(hazard)))
-            .filter(|(_, decision)| decision.action == Action::Fix)
-            .find_map(|(hazard, decision)| {
-                let (proposal, result) = judged.repair(hazard, decision.remedy)?;
-                decisions
-                    .permits(&proposal, decision.remedy)
-                    .then(|| (hazard.clone(), proposal, result))
+        while let Some((finding, result)) = judged.hazards.iter().find_map(|hazard| {
+            let decision = decisions.of(hazard);
+            if decision.action != Action::Fix {
+                return None;
+            }
+            let (proposal, result) = judged.repair(hazard, decision.remedy)?;
+            let is_permitted = decisions.permits(&proposal, decision.remedy);
+            let object = self.review.reference;
+            is_permitted.then(|| {
+                let finding = Finding::repaired(hazard, object, decision, proposal);
+                (finding, result)
             })
-        {
-            operations.extend(proposal.patch.0.iter().cloned());
-            let (object, decision) = (self.review.reference, decisions.of(&hazard));
-            findings.push(Finding::repaired(&hazard, object, decision, proposal));
+        }) {
+            findings.push(finding);
             judged = result;
         }
         findings.extend(self.judged(&judged.hazards, decisions).findings);
-        Verdict {
-            findings,
-            patch: (!operations.is_empty()).then_some(Patch(operations)),
-            ..Verdict::default()
-        }
+        let verdict: Verdict = findings.into_iter().collect();
+        verdict.with_patch()
     }
 
     fn finding(&self, hazard: &Hazard, action: Action, decisions: &Decisions<'_>) -> Finding {
