@@ -143,8 +143,7 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
     let eligible = &analysis.placement.eligible;
     let order = strategies::order(analysis.workload, room);
     let stop_first = strategies::stop_first(analysis.workload);
-    let would_hold = affinity_would_hold(analysis);
-    let step = strategies::stop_first_in_brief(analysis, would_hold);
+    let step = strategies::stop_first_in_brief(analysis);
     Hazard {
         what: format!(
             "{volumes} and {eligible}; {order}, so the rollout can never finish once the new pod is on another node{apart_anyway}."
@@ -152,7 +151,7 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
         advice: if analysis.replicas_share_exclusive() {
             // The advice for one pod would leave several pods stuck.
             messages::advice_for_several_pods(analysis)
-        } else if would_hold {
+        } else if affinity_would_hold(analysis) {
             format!("{stop_first}, or keep the pods on one node with required pod affinity.")
         } else {
             format!("{stop_first}.")
@@ -210,7 +209,7 @@ fn moving(analysis: &Analysis<'_>, moved: &PlacementChange, room: Room, deadlock
         advice: format!("{}{when}.", strategies::stop_first(analysis.workload)),
         brief: format!(
             "{claim}: {moves}; {}",
-            strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis))
+            strategies::stop_first_in_brief(analysis)
         ),
         ..RULE.hazard(Outcome::Deadlock)
     }
