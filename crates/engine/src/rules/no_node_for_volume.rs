@@ -112,7 +112,7 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
             "Use nodeSelector {{kubernetes.io/hostname: {node}}} in place of nodeName."
         ),
         brief: format!("claim \"{name}\" is never bound with nodeName; use nodeSelector"),
-        ..hazard(Certainty::Verified)
+        ..RULE.hazard(Outcome::Stuck)
     })
 }
 
@@ -167,7 +167,7 @@ fn in_two_places(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard>
         brief: format!(
             "claims \"{one}\" and \"{other}\" are in two places, and no node is in both"
         ),
-        ..hazard(Certainty::Verified)
+        ..RULE.hazard(Outcome::Stuck)
     })
 }
 
@@ -220,6 +220,7 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
         Certainty::Assumed
     };
     Some(Hazard {
+        certainty,
         field_path: workload.kind.pod_spec_path().to_owned(),
         volumes: vec![claim.clone()],
         what: format!(
@@ -240,7 +241,7 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
             ),
             None => format!("no node can have both the pod and the volume of claim \"{claim}\""),
         },
-        ..hazard(certainty)
+        ..RULE.hazard(Outcome::Stuck)
     })
 }
 
@@ -289,6 +290,12 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
         format!("{} {names}", term.topology_key)
     };
     Some(Hazard {
+        certainty: if is_host && places.len() == 1 {
+            Certainty::Verified
+        } else {
+            // Another node may join.
+            Certainty::Assumed
+        },
         field_path: format!("{}.affinity.podAntiAffinity", workload.kind.pod_spec_path()),
         volumes: vec![other.clone(), claim.clone()],
         what: format!(
@@ -300,12 +307,7 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
         brief: format!(
             "the volumes of \"{other}\" and \"{claim}\" are in one place, and anti-affinity keeps their pods apart"
         ),
-        ..hazard(if is_host && places.len() == 1 {
-            Certainty::Verified
-        } else {
-            // Another node may join.
-            Certainty::Assumed
-        })
+        ..RULE.hazard(Outcome::Stuck)
     })
 }
 
@@ -391,12 +393,5 @@ fn place(reach: &NodeSelector, analysis: &Analysis<'_>) -> String {
             format!("{} {values}", it.key)
         }
         None => "its nodes".to_owned(),
-    }
-}
-
-fn hazard(certainty: Certainty) -> Hazard {
-    Hazard {
-        certainty,
-        ..RULE.hazard(Outcome::Stuck)
     }
 }
