@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use json_patch::Patch;
 use serde_json::Value;
 
 use super::Proposal;
@@ -74,8 +73,9 @@ impl Judged<'_> {
             return None;
         }
         let patch = remedy.patch(&self.workload, &self.document, self.previous)?;
-        let (document, workload) = self.patched(&patch)?;
-        let workload = capped(Cow::Owned(workload), self.facts);
+        let proposal = Proposal { remedy, patch };
+        let document = proposal.applied_to(&self.document)?;
+        let workload = capped(Cow::Owned(self.read(&document)?), self.facts);
         let analysis = Analysis::of(&workload, self.previous, self.facts);
         if !(remedy.works)(&analysis) {
             return None;
@@ -92,14 +92,12 @@ impl Judged<'_> {
                 hazards,
                 ..*self
             };
-            (Proposal { remedy, patch }, result)
+            (proposal, result)
         })
     }
 
-    /// The object and the workload after a patch; `None` if the API server would refuse it.
-    fn patched(&self, patch: &Patch) -> Option<(Value, Workload)> {
-        let mut document = Value::clone(&self.document);
-        json_patch::patch(&mut document, patch).ok()?;
+    /// The workload in the patched `document`; `None` if the API server would refuse it.
+    fn read(&self, document: &Value) -> Option<Workload> {
         let kind = ObjectKind::Workload(self.workload.kind);
         let Ok(Object::Workload(mut workload)) =
             kind.read(&document.to_string(), &ListRoom::endless())
@@ -127,6 +125,6 @@ impl Judged<'_> {
             workload.template = self.workload.template.clone();
         }
         workload.ready = self.workload.ready;
-        Some((document, workload))
+        Some(workload)
     }
 }
