@@ -144,15 +144,13 @@ fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         return None;
     }
     let (described, pod) = (messages::volumes(std::iter::once(volume)), &owner.name);
-    let Fate {
-        consequence, brief, ..
-    } = WAITS;
     Some(Hazard {
         what: format!(
-            "{described} and belongs to Pod {pod}, whose generic ephemeral volume it is; {consequence}."
+            "{described} and belongs to Pod {pod}, whose generic ephemeral volume it is; {}.",
+            WAITS.consequence
         ),
         advice: "Use a claim of its own; this one is deleted with that pod.".to_owned(),
-        brief: format!("claim \"{claim}\" belongs to Pod {pod}; {brief}"),
+        brief: format!("claim \"{claim}\" belongs to Pod {pod}; {}", WAITS.brief),
         ..hazard(analysis, volume, claim, Outcome::Stuck)
     })
 }
@@ -170,11 +168,7 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         let apart = users::apart_of(analysis, others, volume);
         Some((twin, named, *apart.first()?))
     })?;
-    let fate = if workload.ends() && other.ends() {
-        &WAITS_FOR_THE_END
-    } else {
-        &WAITS
-    };
+    let fate = fate(workload, &[other]);
     let (other, waits) = (other.shown(), fate.consequence);
     Some(Hazard {
         what: format!(
@@ -224,6 +218,15 @@ const WAITS_FOR_THE_END: Fate = Fate {
     brief: "on different nodes, one waits for the other",
 };
 
+/// The fate of the later one of the workload and `others`, which are on other nodes.
+fn fate(workload: &Workload, others: &[&Workload]) -> &'static Fate {
+    if workload.ends() && others.iter().all(|other| other.ends()) {
+        &WAITS_FOR_THE_END
+    } else {
+        &WAITS
+    }
+}
+
 fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     match volume.attach_constraint {
         AttachConstraint::SinglePod => one_pod(analysis, volume, claim),
@@ -266,11 +269,7 @@ fn apart(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Ha
     if apart.is_empty() {
         return None;
     }
-    let fate = if workload.ends() && apart.iter().all(|other| other.ends()) {
-        &WAITS_FOR_THE_END
-    } else {
-        &WAITS
-    };
+    let fate = fate(workload, &apart);
     let pair = pair(analysis, claim, &apart);
     let certainty = match pair {
         Some((follower, leader)) if is_led_by_chance(follower, leader, &apart, analysis) => {
