@@ -11,7 +11,7 @@ use annotate_snippets::{
 use super::live::{Owner, Stuck};
 use super::words::folded;
 use super::{Excerpt, Located, Place, Report, Severity, Style, WIDEST, concise, safe, words};
-use engine::model::words::listed;
+use engine::model::words::some;
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
 
@@ -455,19 +455,12 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said
     group.elements(command.map(|it| Level::HELP.message(format!("run: {it}"))))
 }
 
-/// The most other places of a finding that are named.
-const MOST_PLACES: usize = 3;
-
 /// The note about the other charts and kustomizations that include the line.
 fn elsewhere(located: &Located) -> Option<String> {
     let also = located.also.iter();
-    let mut templates = also.filter_map(|(_, place)| place.template.clone());
-    let mut named: Vec<String> = templates.by_ref().take(MOST_PLACES).collect();
-    match templates.count() {
-        0 => {}
-        more => named.push(format!("{more} more")),
-    }
-    let named = (!named.is_empty()).then(|| listed(&named, "and"));
+    let templates = also.filter_map(|(_, place)| place.template.clone());
+    let templates: Vec<String> = templates.collect();
+    let named = (!templates.is_empty()).then(|| some(templates));
     named.map(|it| format!("the same in what is rendered from {it}"))
 }
 

@@ -9,7 +9,7 @@ use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, stems, target
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::{Object, ObjectKind};
-use engine::model::words::listed;
+use engine::model::words::some;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::snapshot::{BatchOrder, Snapshot};
 use manifest::helm_hook::HelmHook;
@@ -537,11 +537,6 @@ impl<'p> Walk<'_, 'p> {
             .collect();
         files.sort();
         files.dedup();
-        let more = files.len().saturating_sub(3);
-        files.truncate(3);
-        if more > 0 {
-            files.push(format!("{more} more"));
-        }
-        listed(&files, "and")
+        some(files)
     }
 }

@@ -58,6 +58,18 @@ pub fn listed(words: &[impl Borrow<str>], joint: &str) -> String {
     }
 }
 
+/// The most items that a text names; the rest are counted.
+const NAMED: usize = 3;
+
+/// `a, b, c and 2 more`.
+pub fn some(mut items: Vec<String>) -> String {
+    if items.len() > NAMED {
+        let more = items.split_off(NAMED).len();
+        items.push(format!("{more} more"));
+    }
+    listed(&items, "and")
+}
+
 /// The text, or its beginning and a sign that there is more.
 pub fn cut(text: &str, length: usize) -> String {
     if text.chars().nth(length).is_none() {

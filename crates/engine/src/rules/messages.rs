@@ -8,6 +8,7 @@ use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::metadata::is_name;
 use crate::model::storage_class::StorageClass;
 use crate::model::words::listed;
+pub(super) use crate::model::words::some;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::storage::{ClassModes, NodeLocal};
 
@@ -38,18 +39,6 @@ pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Stri
         format!("{noun}{plural} {names} {}", predicate(first, several))
     });
     listed(&shown.collect::<Vec<_>>(), "and")
-}
-
-/// The most items that are named; the rest are counted.
-const NAMED: usize = 3;
-
-/// `a, b, c and 2 more`.
-pub(super) fn some(mut items: Vec<String>) -> String {
-    if items.len() > NAMED {
-        let more = items.split_off(NAMED).len();
-        items.push(format!("{more} more"));
-    }
-    listed(&items, "and")
 }
 
 /// The description of a volume, or of several, after its name.
