@@ -67,17 +67,15 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let text = &contradiction.text;
     let (outcome, excess, consequence) = match contradiction.pods {
         Together::Replicas(pods) => {
-            let (outcome, then) = if analysis.workload.ends() {
-                (
-                    Outcome::Delay,
-                    "each waits until the one before it has ended",
-                )
+            let ends = analysis.workload.ends();
+            let then = if ends {
+                "each waits until the one before it has ended"
             } else {
-                (Outcome::Stuck, "all but the first can never start")
+                "all but the first can never start"
             };
             let consequence =
                 format!("its {pods} pods must share a node, but {text} keeps them apart: {then}");
-            (outcome, pods, consequence)
+            (Outcome::of_waiting(ends), pods, consequence)
         }
         Together::Rollout => (
             Outcome::Deadlock,

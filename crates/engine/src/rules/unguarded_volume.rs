@@ -174,16 +174,14 @@ fn replicas(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
     if pods <= 1 || !is_refused_on_one_node(driver) && analysis.holds_replicas_together() {
         return None;
     }
-    let (outcome, refused) = if analysis.workload.ends() {
-        (Outcome::Delay, "the others wait until the first has ended")
+    let ends = analysis.workload.ends();
+    let refused = if ends {
+        "the others wait until the first has ended"
     } else {
-        (
-            Outcome::Stuck,
-            "all but the first stay in ContainerCreating",
-        )
+        "all but the first stay in ContainerCreating"
     };
     Some(Clash {
-        outcome,
+        outcome: Outcome::of_waiting(ends),
         field: messages::pods_field(analysis.workload.kind).to_owned(),
         excess: messages::excess_pods(analysis),
         seen: format!("{pods} pods are wanted"),
@@ -204,17 +202,15 @@ fn others(analysis: &Analysis<'_>, volume: &UsedVolume, driver: ByDriver) -> Opt
     if others.is_empty() {
         return None;
     }
-    let (outcome, refused) = if analysis.workload.ends() && others.iter().all(|it| it.ends()) {
-        (
-            Outcome::Delay,
-            "the later one waits until the first has ended",
-        )
+    let end = analysis.workload.ends() && others.iter().all(|it| it.ends());
+    let refused = if end {
+        "the later one waits until the first has ended"
     } else {
-        (Outcome::Stuck, "the later one stays in ContainerCreating")
+        "the later one stays in ContainerCreating"
     };
     let names = messages::names_of(&others);
     Some(Clash {
-        outcome,
+        outcome: Outcome::of_waiting(end),
         field: analysis.volume_path(volume),
         excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
         seen: format!("{} uses it too", messages::some(names)),
