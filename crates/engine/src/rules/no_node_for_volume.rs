@@ -279,8 +279,7 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
             Some((ordinal, claim, places))
         })
         .collect();
-    let (one, other) = too_many(&pods)?;
-    let ((ordinal, claim, places), (_, other, _)) = (one, other);
+    let ((ordinal, claim, places), (_, other, _)) = too_many(&pods)?;
     let pod = format!("{}-{ordinal}", workload.metadata.name);
     let names = messages::some(places.iter().map(ToString::to_string).collect());
     let is_host = term.topology_key == HOSTNAME;

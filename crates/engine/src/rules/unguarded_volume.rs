@@ -128,11 +128,6 @@ pub(super) fn clashes(
     own.into_iter().flatten().chain(others)
 }
 
-/// Whether the driver refuses pods on one node as well.
-fn is_refused_on_one_node(driver: ByDriver) -> bool {
-    driver == ByDriver::RefusesSecondMount
-}
-
 /// The clash of the old and the new pod of a rollout.
 fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
     let workload = analysis.workload;
@@ -171,7 +166,8 @@ fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
 /// The clash of the pods of one workload.
 fn replicas(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
     let pods = analysis.pods();
-    if pods <= 1 || !is_refused_on_one_node(driver) && analysis.holds_replicas_together() {
+    let is_kept_on_one_node = analysis.holds_replicas_together();
+    if pods <= 1 || driver != ByDriver::RefusesSecondMount && is_kept_on_one_node {
         return None;
     }
     let ends = analysis.workload.ends();
@@ -194,7 +190,7 @@ fn replicas(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
 /// The clash of the pods of the workload and of others.
 fn others(analysis: &Analysis<'_>, volume: &UsedVolume, driver: ByDriver) -> Option<Clash> {
     let claim = volume.claim.as_deref()?;
-    let others = if is_refused_on_one_node(driver) {
+    let others = if driver == ByDriver::RefusesSecondMount {
         users::others(analysis, claim)
     } else {
         users::apart(analysis, claim, volume)

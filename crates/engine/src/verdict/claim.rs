@@ -64,12 +64,11 @@ impl Evaluation<'_> {
                     }
                 })
                 .collect();
-            let owner = &workload.metadata.controller;
             let found = self.decided(
                 &hazards,
                 &workload.metadata,
                 workload.kind.name(),
-                || owner.is_some(),
+                || workload.metadata.controller.is_some(),
                 may_be_fixed_later,
             );
             verdict.findings.extend(found.findings);

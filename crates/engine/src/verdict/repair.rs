@@ -33,12 +33,10 @@ impl Judged<'_> {
     /// Every remedy that helps against `hazard`, the chosen one first.
     pub(super) fn proposals(&self, hazard: &Hazard, choice: RemedyChoice) -> Vec<Proposal> {
         let chosen = self.chosen(hazard, choice);
-        let mut remedies: Vec<&Remedy> = REMEDIES.iter().collect();
-        remedies.sort_by_key(|remedy| chosen.is_none_or(|chosen| chosen.name != remedy.name));
-        let remedies = remedies.into_iter();
-        remedies
-            .filter_map(|remedy| Some(self.try_remedy(remedy, hazard)?.0))
-            .collect()
+        let helps = |remedy| Some(self.try_remedy(remedy, hazard)?.0);
+        let mut proposals: Vec<Proposal> = REMEDIES.iter().filter_map(helps).collect();
+        proposals.sort_by_key(|it| chosen.is_none_or(|chosen| chosen.name != it.remedy.name));
+        proposals
     }
 
     /// The remedy that the policy chooses against `hazard`, and the workload with its patch; `None`
