@@ -246,8 +246,7 @@ fn weigh(hazard: &mut Hazard, analysis: &Analysis<'_>) {
     {
         hazard.brief = supposed(&hazard.brief, &condition);
     }
-    let settle = messages::what_would_settle(surest);
-    hazard.advice.push_str(&settle);
+    hazard.advice.push_str(&messages::what_would_settle(surest));
 }
 
 #[cfg(test)]
