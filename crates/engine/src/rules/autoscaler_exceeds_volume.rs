@@ -78,6 +78,7 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let Some(autoscaler) = analysis.highest_autoscaler() else {
         return;
     };
+    let kind = autoscaler.kind().name();
     let scaled = workload.with_replicas(autoscaler.most(workload.replicas));
     found.extend(find(
         // The clone keeps the assumptions about unknown volumes.
@@ -88,16 +89,10 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         workload.replicas,
         messages::pods_field(workload.kind),
         &format!(
-            "{} {} may scale it to {} pods",
-            autoscaler.kind().name(),
-            autoscaler.metadata.name,
-            scaled.replicas
+            "{kind} {} may scale it to {} pods",
+            autoscaler.metadata.name, scaled.replicas
         ),
-        &set_to_one(
-            autoscaler,
-            "",
-            &format!(" of the {}", autoscaler.kind().name()),
-        ),
+        &set_to_one(autoscaler, "", &format!(" of the {kind}")),
     ));
 }
 

@@ -58,7 +58,7 @@
 //! are being deleted already. The attach-detach controller, and accounts under `fencing.accounts`
 //! of the policy.
 
-use super::{Certainty, Fencing, FencingReview, Hazard, On, Outcome, Rule, messages};
+use super::{Fencing, FencingReview, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::{Facts, Heartbeat, Life};
 use crate::model::Text;
 use crate::model::node::{CSI, Node, OUT_OF_SERVICE};
@@ -94,17 +94,15 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         1 => ("1 volume".to_owned(), "is"),
         more => (format!("{more} volumes"), "are"),
     };
-    let (outcome, certainty, signs, brief) = match heartbeat.life() {
+    let (outcome, signs, brief) = match heartbeat.life() {
         Life::Silent => return,
         Life::Alive => (
             Outcome::DataLoss,
-            Certainty::Verified,
             format!("is alive ({heartbeat})"),
             format!("node {name} is alive and has {number} attached: two writers damage data"),
         ),
         Life::Unknown => (
             Outcome::Unknown,
-            Certainty::Assumed,
             format!("may be alive, and there is no way to tell ({heartbeat})"),
             format!("it is not known whether node {name} is off; {number} {are} attached to it"),
         ),
@@ -144,7 +142,6 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         ),
     };
     found.push(Hazard {
-        certainty,
         field_path: field.to_owned(),
         excess: i64::try_from(volumes.len()).unwrap_or(i64::MAX),
         what: format!("{what} Two nodes that write to one volume damage its data."),

@@ -49,21 +49,14 @@ impl Evaluation<'_> {
             if !workload.has_pods() || view.workload_turn(workload) != Turn::Never {
                 continue;
             }
-            let hazards: Vec<Hazard> = judge_workload(&Analysis::of(workload, None, facts))
-                .into_iter()
-                .filter(|hazard| {
-                    hazard.volumes.contains(&metadata.name) && reported.insert(hazard.rule)
-                })
-                .map(|hazard| {
-                    let who = format!("{} {} waits for it", workload.kind, workload.metadata.name);
-                    Hazard {
-                        field_path: "spec.accessModes".to_owned(),
-                        what: format!("{who}: {}", hazard.what),
-                        brief: format!("{who}: {}", hazard.brief),
-                        ..hazard
-                    }
-                })
-                .collect();
+            let mut hazards = judge_workload(&Analysis::of(workload, None, facts));
+            hazards.retain(|it| it.volumes.contains(&metadata.name) && reported.insert(it.rule));
+            let who = format!("{} {} waits for it", workload.kind, workload.metadata.name);
+            for hazard in &mut hazards {
+                hazard.field_path = "spec.accessModes".to_owned();
+                hazard.what = format!("{who}: {}", hazard.what);
+                hazard.brief = format!("{who}: {}", hazard.brief);
+            }
             let found = self.decided(
                 &hazards,
                 &workload.metadata,
