@@ -56,9 +56,6 @@ pub(super) const RULE: Rule = Rule {
 const NEVER: &str = "Set the access modes of the PersistentVolume to ReadWriteOnce alone.";
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
-    if !analysis.workload.has_pods() {
-        return;
-    }
     for (volume, driver) in by_driver(analysis) {
         let name = messages::quoted(volume);
         let hazard = match driver {

@@ -89,12 +89,13 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     }
 }
 
-/// The volumes that only the driver guards, each once.
+/// The volumes that only the driver guards, each once; none if there are no pods.
 pub(super) fn by_driver<'s>(
     analysis: &'s Analysis<'_>,
 ) -> impl Iterator<Item = (&'s UsedVolume, ByDriver)> {
     let mut reported = HashSet::new();
-    let volumes = analysis.volumes.iter();
+    let has_pods = analysis.workload.has_pods();
+    let volumes = analysis.volumes.iter().filter(move |_| has_pods);
     volumes.filter_map(move |volume| match volume.attach_constraint {
         AttachConstraint::Driver(driver) if reported.insert(volume.shown_name()) => {
             Some((volume, driver))
@@ -122,9 +123,8 @@ pub(super) fn clashes(
     volume: &UsedVolume,
     driver: ByDriver,
 ) -> impl Iterator<Item = Clash> {
-    let has_pods = analysis.workload.has_pods();
-    let others = has_pods.then(|| others(analysis, volume, driver)).flatten();
     let own = [rollout(analysis, driver), replicas(analysis, driver)];
+    let others = others(analysis, volume, driver);
     own.into_iter().flatten().chain(others)
 }
 
