@@ -80,20 +80,18 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     };
     let kind = autoscaler.kind().name();
     let scaled = workload.with_replicas(autoscaler.most(workload.replicas));
-    found.extend(find(
-        // The clone keeps the assumptions about unknown volumes.
-        &Analysis {
-            workload: &scaled,
-            ..analysis.clone()
-        },
-        workload.replicas,
-        messages::pods_field(workload.kind),
-        &format!(
-            "{kind} {} may scale it to {} pods",
-            autoscaler.metadata.name, scaled.replicas
-        ),
-        &set_to_one(autoscaler, "", &format!(" of the {kind}")),
-    ));
+    // The clone keeps the assumptions about unknown volumes.
+    let analysis = Analysis {
+        workload: &scaled,
+        ..analysis.clone()
+    };
+    let who = format!(
+        "{kind} {} may scale it to {} pods",
+        autoscaler.metadata.name, scaled.replicas
+    );
+    let field = messages::pods_field(workload.kind);
+    let fewer = set_to_one(autoscaler, "", &format!(" of the {kind}"));
+    found.extend(find(&analysis, workload.replicas, field, &who, &fewer));
 }
 
 /// The advice to keep the autoscaler at one replica, as the beginning of a sentence. The fields

@@ -57,13 +57,9 @@ impl Evaluation<'_> {
                 hazard.what = format!("{who}: {}", hazard.what);
                 hazard.brief = format!("{who}: {}", hazard.brief);
             }
-            let found = self.decided(
-                &hazards,
-                &workload.metadata,
-                workload.kind.name(),
-                || workload.metadata.controller.is_some(),
-                may_be_fixed_later,
-            );
+            let (user, kind) = (&workload.metadata, workload.kind.name());
+            let is_owned = || user.controller.is_some();
+            let found = self.decided(&hazards, user, kind, is_owned, may_be_fixed_later);
             verdict.findings.extend(found.findings);
             verdict.notices.extend(found.notices);
         }

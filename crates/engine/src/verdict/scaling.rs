@@ -51,17 +51,14 @@ impl Evaluation<'_> {
             }
             _ => Vec::new(),
         };
-        Some(self.decided(
-            &hazards,
-            metadata,
-            autoscaler.kind().name(),
-            || self.owner_is_real(metadata),
-            |finding, hazard, _| {
-                if !existing_violations::is_new(hazard, &before) {
-                    finding.only_warn();
-                }
-            },
-        ))
+        let is_owned = || self.owner_is_real(metadata);
+        let kind = autoscaler.kind().name();
+        let verdict = self.decided(&hazards, metadata, kind, is_owned, |finding, hazard, _| {
+            if !existing_violations::is_new(hazard, &before) {
+                finding.only_warn();
+            }
+        });
+        Some(verdict)
     }
 
     pub(super) fn scale(&self, scale: &Scale) -> Option<Verdict> {
@@ -91,17 +88,14 @@ impl Evaluation<'_> {
             of_rollouts.retain(|hazard| hazard.outcome == Outcome::Deadlock);
         }
         let hazards = [&*of_scaling, &of_rollouts].concat();
-        Some(self.decided(
-            &hazards,
-            &workload.metadata,
-            workload.kind.name(),
-            || self.owner_is_real(&workload.metadata),
-            |finding, hazard, _| {
-                // An autoscaler did not write the workload, and would try again forever.
-                if of_rollouts.contains(hazard) && self.is_from_a_service_account() {
-                    finding.only_warn();
-                }
-            },
-        ))
+        let (metadata, kind) = (&workload.metadata, workload.kind.name());
+        let is_owned = || self.owner_is_real(metadata);
+        let verdict = self.decided(&hazards, metadata, kind, is_owned, |finding, hazard, _| {
+            // An autoscaler did not write the workload, and would try again forever.
+            if of_rollouts.contains(hazard) && self.is_from_a_service_account() {
+                finding.only_warn();
+            }
+        });
+        Some(verdict)
     }
 }

@@ -44,23 +44,19 @@ impl Evaluation<'_> {
             return None;
         }
         let existing = self.existing(&analysis, previous, &hazards);
-        let controlled = self.owner_is_real(&workload.metadata);
-        let owner = workload.metadata.controller.as_deref();
-        Some(self.with_policy(
-            &workload.metadata,
-            workload.kind.name(),
-            controlled,
-            |resolved| {
-                let decisions = Decisions {
-                    resolved,
-                    existing: &existing,
-                    mode: self.review.mode,
-                    owner: owner.filter(|_| controlled),
-                    ship_now: OnceCell::new(),
-                };
-                self.answered(&capped, previous, hazards, &decisions)
-            },
-        ))
+        let (metadata, kind) = (&workload.metadata, workload.kind.name());
+        let controlled = self.owner_is_real(metadata);
+        Some(self.with_policy(metadata, kind, controlled, |resolved| {
+            let owner = metadata.controller.as_deref();
+            let decisions = Decisions {
+                resolved,
+                existing: &existing,
+                mode: self.review.mode,
+                owner: owner.filter(|_| controlled),
+                ship_now: OnceCell::new(),
+            };
+            self.answered(&capped, previous, hazards, &decisions)
+        }))
     }
 
     /// The answer that the mode asks for: the findings, with remedies or with a patch.
@@ -167,10 +163,8 @@ impl Evaluation<'_> {
             let (proposal, result) = judged.repair(hazard, decision.remedy)?;
             let is_permitted = decisions.permits(&proposal, decision.remedy);
             let object = self.review.reference;
-            is_permitted.then(|| {
-                let finding = Finding::repaired(hazard, object, decision, proposal);
-                (finding, result)
-            })
+            let finding = Finding::repaired(hazard, object, decision, proposal);
+            is_permitted.then_some((finding, result))
         }) {
             findings.push(finding);
             judged = result;
