@@ -50,14 +50,12 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     let analysis = &scaling.analysis;
-    let (workload, pods) = (analysis.workload, analysis.pods());
+    let (kind, name) = (analysis.workload.kind, &analysis.workload.metadata.name);
+    let pods = analysis.pods();
     let (field, who, fewer) = match scaling.autoscaler {
         Some(autoscaler) => (
             format!("spec.{}", autoscaler.fields()[1]),
-            format!(
-                "it may scale {} {} to {pods} pods",
-                workload.kind, workload.metadata.name
-            ),
+            format!("it may scale {kind} {name} to {pods} pods"),
             set_to_one(autoscaler, "spec.", ""),
         ),
         None => (
@@ -85,10 +83,8 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         workload: &scaled,
         ..analysis.clone()
     };
-    let who = format!(
-        "{kind} {} may scale it to {} pods",
-        autoscaler.metadata.name, scaled.replicas
-    );
+    let (name, pods) = (&autoscaler.metadata.name, scaled.replicas);
+    let who = format!("{kind} {name} may scale it to {pods} pods");
     let field = messages::pods_field(workload.kind);
     let fewer = set_to_one(autoscaler, "", &format!(" of the {kind}"));
     found.extend(find(&analysis, workload.replicas, field, &who, &fewer));

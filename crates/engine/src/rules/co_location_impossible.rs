@@ -85,16 +85,15 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             ),
         ),
     };
+    let first = messages::first_of(analysis.volumes_in_one_place());
+    let stop_first = strategies::stop_first(analysis.workload);
     found.push(Hazard {
         field_path: contradiction.field,
         volumes: messages::names(analysis.volumes_in_one_place()),
         excess,
         what: format!("{}; {consequence}.", messages::in_one_place(analysis)),
         advice: match (contradiction.is_of_the_old, analysis.workload.kind) {
-            (true, _) => format!(
-                "{}, in the same update.",
-                strategies::stop_first(analysis.workload)
-            ),
+            (true, _) => format!("{stop_first}, in the same update."),
             (false, kind) => format!(
                 "Remove what keeps the pods apart, or use one replica with {}, or use a ReadWriteMany volume.",
                 match kind {
@@ -103,10 +102,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
                 }
             ),
         },
-        brief: format!(
-            "{} needs the pods on one node, which their own constraints forbid",
-            messages::first_of(analysis.volumes_in_one_place())
-        ),
+        brief: format!("{first} needs the pods on one node, which their own constraints forbid"),
         ..RULE.hazard(outcome)
     });
 }

@@ -46,12 +46,9 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     if let Some(class) = review.claim.class().filter(|it| is_impossible(it)) {
-        found.push(hazard(
-            "StorageClass",
-            class,
-            "spec.storageClassName".to_owned(),
-            review.claim.metadata.name.clone(),
-        ));
+        let path = "spec.storageClassName".to_owned();
+        let claim = review.claim.metadata.name.clone();
+        found.push(hazard("StorageClass", class, path, claim));
     }
 }
 

@@ -140,14 +140,12 @@ fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
             (analysis.rolling_update()).is_some_and(|room| analysis.rolling_update_deadlocks(room))
         }
     };
+    let name = strategies::name(workload);
     is_clash.then(|| Clash {
         outcome: Outcome::Deadlock,
         field: strategies::field(workload).to_owned(),
         excess: 0,
-        seen: format!(
-            "{} starts the new pod while the old one runs",
-            strategies::name(workload)
-        ),
+        seen: format!("{name} starts the new pod while the old one runs"),
         refused: "the new pod never gets ready, so the rollout never ends",
         advice: match (workload.kind, workload.replicas) {
             (WorkloadKind::DaemonSet, _) => "Set maxSurge to 0 in spec.updateStrategy",

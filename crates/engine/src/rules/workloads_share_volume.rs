@@ -541,10 +541,9 @@ fn follow(
             "the required pod affinity of {name} also demands other pods on the same node, and no node has both once they run on different ones; "
         );
         let way = match follower.kind {
-            WorkloadKind::Job | WorkloadKind::CronJob => format!(
-                "Use a {} for each claim, or keep all of these pods on one node",
-                follower.kind
-            ),
+            kind @ (WorkloadKind::Job | WorkloadKind::CronJob) => {
+                format!("Use a {kind} for each claim, or keep all of these pods on one node")
+            }
             _ => "Keep all of these pods on one node".to_owned(),
         };
         return (text, way);
