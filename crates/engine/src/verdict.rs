@@ -174,9 +174,8 @@ impl Verdict {
 
     /// The findings with that action.
     pub fn with(&self, action: Action) -> impl Iterator<Item = &Finding> {
-        self.findings
-            .iter()
-            .filter(move |finding| finding.action == action)
+        let findings = self.findings.iter();
+        findings.filter(move |finding| finding.action == action)
     }
 }
 

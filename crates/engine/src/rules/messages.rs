@@ -168,9 +168,8 @@ pub(super) fn in_one_place(analysis: &Analysis<'_>) -> String {
     if analysis.exclusive().next().is_some() {
         return volumes(analysis.exclusive());
     }
-    let stays = analysis
-        .volumes_in_one_place()
-        .any(UsedVolume::keeps_its_node);
+    let mut volumes = analysis.volumes_in_one_place();
+    let stays = volumes.any(UsedVolume::keeps_its_node);
     let first = first_of(analysis.volumes_in_one_place());
     if stays {
         format!("{first} can be used on one node only")
@@ -295,11 +294,8 @@ pub(super) fn who_shares(facts: Facts<'_>, mode: VolumeMode) -> String {
 /// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for
 /// that volume mode, by name. A class from checked files may not be in the cluster.
 fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
-    let whose = if facts.view.is_partial() {
-        ""
-    } else {
-        " of this cluster"
-    };
+    let partial = facts.view.is_partial();
+    let whose = if partial { "" } else { " of this cluster" };
     let shares = |class: &&StorageClass| {
         let stated = ClassModes::from_annotations(&class.metadata.annotations).unwrap_or_default();
         let capability = facts

@@ -124,9 +124,8 @@ struct Limited {
 
 impl Limited {
     fn of(claim: &str, workload: &Workload, facts: Facts<'_>) -> Option<Self> {
-        let volume = facts
-            .view
-            .bound_volume(&workload.metadata.namespace, claim)?;
+        let namespace = &workload.metadata.namespace;
+        let volume = facts.view.bound_volume(namespace, claim)?;
         Some(Self {
             claim: claim.into(),
             reach: topology::reach(volume)?,

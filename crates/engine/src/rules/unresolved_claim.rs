@@ -180,9 +180,8 @@ fn unresolved(
     let concerned: HashSet<&Text> = hazards.iter().flat_map(|it| &it.volumes).collect();
     let partial = analysis.facts.view.is_partial();
     let rests_on = |volume: &UsedVolume| concerned.contains(volume.shown_name());
-    let open: Vec<(&UsedVolume, &Missing)> = analysis
-        .volumes
-        .iter()
+    let volumes = analysis.volumes.iter();
+    let open: Vec<(&UsedVolume, &Missing)> = volumes
         .filter_map(|volume| match &volume.attach_constraint {
             AttachConstraint::Unknown(missing) if rests_on(volume) => Some((volume, missing)),
             _ => None,

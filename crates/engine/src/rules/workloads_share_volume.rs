@@ -411,11 +411,8 @@ fn visiting(
     (visit, visitor, host): &(Visit, &Workload, &Workload),
 ) -> Hazard {
     let (visitor_name, host_name) = (visitor.shown(), host.shown());
-    let other = if affinity::same(visitor, analysis.workload) {
-        &host_name
-    } else {
-        &visitor_name
-    };
+    let is_own = affinity::same(visitor, analysis.workload);
+    let other = if is_own { &host_name } else { &visitor_name };
     let (start, only) = match visit {
         Visit::Beside => (
             format!("{visitor_name} starts where {host_name} is;"),

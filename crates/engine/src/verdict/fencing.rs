@@ -83,10 +83,8 @@ const OPEN: SignedDuration = SignedDuration::from_hours(1);
 
 /// The command that overrides a denial of the rule for an hour, once its reason is filled in.
 fn way_past(object: &ObjectRef, now: Timestamp) -> String {
-    let until = now
-        .checked_add(OPEN)
-        .unwrap_or(now)
-        .strftime("%FT%H:%M:00Z");
+    let until = now.checked_add(OPEN).unwrap_or(now);
+    let until = until.strftime("%FT%H:%M:00Z");
     format!(
         "`kubectl annotate {} {} {}={} {}={until} {}=\"{}\"`.",
         object.kind.to_lowercase(),

@@ -80,9 +80,8 @@ impl Judged<'_> {
         }
         let hazards = judge_workload(&analysis);
         let milder = |after: &Hazard| after.rule != hazard.rule || after.outcome > hazard.outcome;
-        let helps = hazards
-            .iter()
-            .all(|after| milder(after) && !is_new(after, &self.hazards));
+        let mut after = hazards.iter();
+        let helps = after.all(|after| milder(after) && !is_new(after, &self.hazards));
         helps.then(|| {
             let result = Self {
                 workload: Cow::Owned(workload.into_owned()),

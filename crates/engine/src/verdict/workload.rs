@@ -127,10 +127,8 @@ impl Evaluation<'_> {
 
     /// The findings alone.
     fn judged(&self, hazards: &[Hazard], decisions: &Decisions<'_>) -> Verdict {
-        hazards
-            .iter()
-            .map(|hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions))
-            .collect()
+        let found = |hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions);
+        hazards.iter().map(found).collect()
     }
 
     /// The findings, each with every remedy that helps.
@@ -193,10 +191,8 @@ impl Evaluation<'_> {
         if existed {
             finding.message.push_str(EXISTED);
         }
-        let ship_now = decisions
-            .ship_now
-            .get_or_init(|| self.ship_now(workload, old, decisions));
-        if let Some(change) = ship_now {
+        let ship_now = || self.ship_now(workload, old, decisions);
+        if let Some(change) = decisions.ship_now.get_or_init(ship_now) {
             let stated = states_strategy(self.review.document.object());
             let sentence = change.sentence(object, stated);
             finding.message.push_str(&format!(" {sentence}"));
