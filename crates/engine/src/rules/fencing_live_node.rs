@@ -59,11 +59,11 @@
 //! of the policy.
 
 use super::{Fencing, FencingReview, Hazard, On, Outcome, Rule, messages};
-use crate::analysis::{Facts, Heartbeat, Life};
+use crate::analysis::{Heartbeat, Life};
 use crate::model::Text;
 use crate::model::node::{CSI, Node, OUT_OF_SERVICE};
 use crate::model::volume_attachment::VolumeAttachment;
-use crate::snapshot::Lookup;
+use crate::snapshot::{Lookup, View};
 
 pub(super) const RULE: Rule = Rule {
     code: "fencing-live-node",
@@ -78,11 +78,7 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         Fencing::Taint(node) | Fencing::DeleteNode(node) => {
             (Lookup::Found(node), &node.metadata.name, attached_to(node))
         }
-        Fencing::DeleteAttachment(it) => (
-            view.node(&it.node),
-            &it.node,
-            of_attachment(it, review.facts),
-        ),
+        Fencing::DeleteAttachment(it) => (view.node(&it.node), &it.node, of_attachment(it, view)),
     };
     if volumes.is_empty() {
         return;
@@ -166,7 +162,7 @@ fn attached_to(node: &Node) -> Vec<Text> {
 }
 
 /// The volume of an attachment, unless it is not attached or nodes may share it.
-fn of_attachment(attachment: &VolumeAttachment, facts: Facts<'_>) -> Vec<Text> {
+fn of_attachment(attachment: &VolumeAttachment, view: View<'_>) -> Vec<Text> {
     if !attachment.attached {
         return Vec::new();
     }
@@ -174,7 +170,7 @@ fn of_attachment(attachment: &VolumeAttachment, facts: Facts<'_>) -> Vec<Text> {
     if name.is_empty() {
         return vec![attachment.metadata.name.clone()];
     }
-    match facts.view.volume(name) {
+    match view.volume(name) {
         Lookup::Found(volume) if volume.spec.access_modes.is_shared() => Vec::new(),
         _ => vec![name.clone()],
     }

@@ -167,7 +167,7 @@ fn cannot_share(
     modes: AccessModes,
     clash: Clash,
 ) -> Hazard {
-    let (name, driver) = (messages::quoted(volume), &volume.driver);
+    let (name, driver, brief) = (messages::quoted(volume), &volume.driver, clash.brief);
     let eligible = &analysis.placement.eligible;
     Hazard {
         outcome: clash.outcome,
@@ -183,10 +183,7 @@ fn cannot_share(
             clash.advice,
             messages::shared_class(analysis)
         ),
-        brief: format!(
-            "{name} is labelled {modes}, which {driver} cannot give; {}",
-            clash.brief
-        ),
+        brief: format!("{name} is labelled {modes}, which {driver} cannot give; {brief}"),
         ..too_much(modes)
     }
 }

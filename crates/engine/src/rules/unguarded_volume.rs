@@ -246,14 +246,12 @@ fn hazard(volume: &UsedVolume, reacts: ByDriver, [does, brief]: [&str; 2], clash
         ),
         _ => (clash.outcome, clash.refused),
     };
+    let seen = &clash.seen;
     Hazard {
         field_path: clash.field,
         volumes: vec![volume.shown_name().clone()],
         excess: clash.excess,
-        what: format!(
-            "{volumes}, and {driver} {does}; {}, so {result}.",
-            clash.seen
-        ),
+        what: format!("{volumes}, and {driver} {does}; {seen}, so {result}."),
         advice: format!("{}.", clash.advice),
         brief: format!("{name}: {driver} {brief}; {}", clash.brief),
         ..RULE.hazard(outcome)
