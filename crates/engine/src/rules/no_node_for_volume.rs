@@ -91,8 +91,7 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
     let namespace = &workload.metadata.namespace;
     // The scheduler may bind the claim for another pod.
     let is_helped = |name: &str| {
-        let users = facts.view.workloads_using(namespace, name);
-        let mut users = users.iter();
+        let mut users = facts.view.workloads_using(namespace, name).into_iter();
         users.any(|user| user.has_pods() && user.template.node_name.is_none())
     };
     let named = workload.template.claims().find(|name| {

@@ -125,15 +125,14 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
 /// `pkg/controller/volume/persistentvolume/pv_controller.go`).
 fn mismatch(claim: &Claim, facts: Facts<'_>) -> Option<Hazard> {
     let volume = facts.view.volume(&claim.spec.volume_name).found()?;
-    let asked = claim.spec.access_modes;
-    let lacking = asked.minus(volume.spec.access_modes);
+    let (name, modes) = (&volume.metadata.name, volume.spec.access_modes);
+    let lacking = claim.spec.access_modes.minus(modes);
     if lacking.is_empty()
         || volume.spec.claim_ref.is_some()
         || !claim.status.access_modes.is_empty()
     {
         return None;
     }
-    let (name, modes) = (&volume.metadata.name, volume.spec.access_modes);
     Some(Hazard {
         what: format!(
             "it asks for {lacking} and names volume \"{name}\", which is {modes} only, so the two are never bound and the claim stays Pending."

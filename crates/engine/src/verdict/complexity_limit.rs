@@ -58,22 +58,18 @@ impl Evaluation<'_> {
 fn hazard(is_cut: bool, size: usize) -> Hazard {
     let fewer =
         "Give it fewer of them, or set `too-complex: warn` for its namespace in the policy.";
+    let limit =
+        format!("judging it takes more than {WORK_BUDGET} steps, which is where the guard stops");
     let (why, advice) = if is_cut {
         let why = "its lists are longer than the guard reads";
         (why.to_owned(), fewer)
     } else if size > HONEST_SIZE {
-        let why = format!(
-            "with {size} volumes, tolerations, constraints and values in them, judging it \
-             takes more than {WORK_BUDGET} steps, which is where the guard stops"
-        );
-        (why, fewer)
+        let many = format!("with {size} volumes, tolerations, constraints and values in them,");
+        (format!("{many} {limit}"), fewer)
     } else {
-        let why = format!(
-            "it involves so many workloads, volumes and nodes that judging it takes more \
-             than {WORK_BUDGET} steps, which is where the guard stops"
-        );
+        let many = "it involves so many workloads, volumes and nodes that";
         let advice = "Give each workload claims of its own, or simpler affinity.";
-        (why, advice)
+        (format!("{many} {limit}"), advice)
     };
     Hazard {
         field_path: "metadata.name".to_owned(),

@@ -89,7 +89,6 @@ impl Finding {
         action: Action,
         decision: Directive,
     ) -> Self {
-        let lowered = decision.lowered.filter(|_| action == Action::Warn);
         Self {
             rule: hazard.rule,
             outcome: hazard.outcome,
@@ -107,7 +106,7 @@ impl Finding {
             },
             remedies: Vec::new(),
             suppressed: decision.suppressed,
-            lowered,
+            lowered: decision.lowered.filter(|_| action == Action::Warn),
         }
     }
 
