@@ -45,17 +45,29 @@ impl Judged<'_> {
         self.try_remedy(self.chosen(hazard, choice)?, hazard)
     }
 
+    /// The chosen remedy, if it suits.
     fn chosen(&self, hazard: &Hazard, choice: RemedyChoice) -> Option<&'static Remedy> {
-        let automatic = || {
-            let pods = self.most_pods();
-            remedy::automatic(hazard.rule, self.workload.kind, pods, self.applied)
+        let choice = match choice {
+            // A remedy named for rollouts says nothing about a leftover.
+            _ if hazard.rule == codes::LEFTOVER_ROLLING_UPDATE => RemedyChoice::DropLeftover,
+            RemedyChoice::Auto => self.automatic(),
+            named => named,
         };
-        match choice {
-            RemedyChoice::Auto => automatic(),
-            named => remedy::named(named.name())
-                // A remedy named for rollouts says nothing about a leftover.
-                .filter(|remedy| remedy.suits(hazard.rule, self.workload.kind))
-                .or_else(|| automatic().filter(|_| hazard.rule == codes::LEFTOVER_ROLLING_UPDATE)),
+        let remedy = remedy::named(choice.name());
+        remedy.filter(|remedy| remedy.suits(hazard.rule, self.workload.kind))
+    }
+
+    /// The remedy if nobody chose one: it is best to stop a single pod first, by the strategy that
+    /// can be applied; several pods must be kept together.
+    fn automatic(&self) -> RemedyChoice {
+        match self.workload.kind {
+            _ if self.most_pods() > 1 => RemedyChoice::Colocate,
+            WorkloadKind::Deployment if self.applied.may_refuse_recreate() => {
+                RemedyChoice::ZeroSurge
+            }
+            WorkloadKind::Deployment | WorkloadKind::DeploymentConfig => RemedyChoice::Recreate,
+            WorkloadKind::Rollout => RemedyChoice::ZeroSurge,
+            _ => RemedyChoice::Colocate,
         }
     }
 
