@@ -131,14 +131,13 @@ pub(super) fn clashes(
 /// The clash of the old and the new pod of a rollout.
 fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
     let workload = analysis.workload;
+    let room = analysis.rolling_update();
     let is_clash = match driver {
         ByDriver::RefusesSecondMount => analysis.starts_before_it_stops(),
         _ if analysis.pins_rollouts() => false,
         // A new pod starts while the old one is ending, whatever the surge is.
-        ByDriver::AdmitsSecondNode => analysis.rolling_update().is_some(),
-        _ => {
-            (analysis.rolling_update()).is_some_and(|room| analysis.rolling_update_deadlocks(room))
-        }
+        ByDriver::AdmitsSecondNode => room.is_some(),
+        _ => room.is_some_and(|room| analysis.rolling_update_deadlocks(room)),
     };
     let name = strategies::name(workload);
     is_clash.then(|| Clash {

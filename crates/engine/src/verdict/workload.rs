@@ -15,7 +15,8 @@ use crate::model::metadata::Controller;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::uid::Uid;
 use crate::model::workload::Workload;
-use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness, keys};
+use crate::policy::keys::{ACTION, REASON, UNTIL, WHY_NOW};
+use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness};
 use crate::remedy::applied::{Applied, states_strategy};
 use crate::rules::{
     Hazard, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload, recreate_once,
@@ -236,12 +237,10 @@ impl Evaluation<'_> {
         let object = self.review.reference;
         let once = recreate_once(object.namespace.as_deref(), &object.name, RECREATE_ONCE);
         let advice = if hazard.advice.contains(RECREATE_OR_ZERO_SURGE) && !is_file {
-            hazard.advice.replace(
-                RECREATE_OR_ZERO_SURGE,
-                &format!(
-                    "Set spec.strategy to RollingUpdate with maxSurge 0 and maxUnavailable 1, or to Recreate (once by {once}, as server-side apply is refused over the live object)",
-                ),
-            )
+            let zero_surge = format!(
+                "Set spec.strategy to RollingUpdate with maxSurge 0 and maxUnavailable 1, or to Recreate (once by {once}, as server-side apply is refused over the live object)"
+            );
+            hazard.advice.replace(RECREATE_OR_ZERO_SURGE, &zero_surge)
         } else {
             format!(
                 "{} If it is live and server-side apply refuses Recreate, run {once} once.",
@@ -265,17 +264,13 @@ const EXISTED: &str = " The object had this fault before your change; your chang
 fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
     let until = now.and_then(|now| {
         let tomorrow = now.checked_add(SignedDuration::from_hours(24)).ok()?;
-        Some(format!(" {}={}", keys::UNTIL, tomorrow.strftime("%F")))
+        Some(format!(" {UNTIL}={}", tomorrow.strftime("%F")))
     });
+    let until = until.unwrap_or_default();
+    let namespace = object.namespace.as_deref().unwrap_or_default();
+    let (kind, name) = (object.kind.to_lowercase(), &object.name);
     format!(
-        "Last resort (the rollout may hang): `kubectl -n {} annotate {} {} {}=warn{} {}=\"{}\"`, then repeat your change.",
-        object.namespace.as_deref().unwrap_or_default(),
-        object.kind.to_lowercase(),
-        object.name,
-        keys::ACTION,
-        until.unwrap_or_default(),
-        keys::REASON,
-        keys::WHY_NOW,
+        "Last resort (the rollout may hang): `kubectl -n {namespace} annotate {kind} {name} {ACTION}=warn{until} {REASON}=\"{WHY_NOW}\"`, then repeat your change."
     )
 }
 
