@@ -155,10 +155,8 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
 
 /// The volumes attached to a node, by names that a reader can use.
 fn attached_to(node: &Node) -> Vec<Text> {
-    let names = node.status.volumes_attached.iter();
-    names
-        .map(|name| name.strip_prefix(CSI).unwrap_or(name).into())
-        .collect()
+    let shown = |name: &Text| Text::from(name.strip_prefix(CSI).unwrap_or(name));
+    node.status.volumes_attached.iter().map(shown).collect()
 }
 
 /// The volume of an attachment, unless it is not attached or nodes may share it.

@@ -1,5 +1,7 @@
 //! Parts of sentences that several rules use.
 
+use std::collections::BTreeSet;
+
 use super::impossible_name::is_impossible;
 use crate::analysis::constraints::affinity_would_hold;
 use crate::analysis::{Analysis, AttachConstraint, Basis, Facts, Grounds, UsedVolume};
@@ -196,10 +198,8 @@ pub(super) fn names<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Vec<Te
 
 /// The workloads, each once, by name.
 pub(super) fn names_of(workloads: &[&Workload]) -> Vec<String> {
-    let mut names: Vec<String> = workloads.iter().map(|it| it.shown()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    let names: BTreeSet<String> = workloads.iter().map(|it| it.shown()).collect();
+    names.into_iter().collect()
 }
 
 /// The field with the number of pods of a workload.

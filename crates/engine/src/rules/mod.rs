@@ -123,9 +123,8 @@ impl Rule {
     /// The documentation, as Markdown: the comment at the top of the rule's file.
     pub fn documentation(&self) -> String {
         let comment = self.source().lines().map_while(|it| it.strip_prefix("//!"));
-        comment
-            .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)))
-            .collect()
+        let text = |line: &str| format!("{}\n", line.strip_prefix(' ').unwrap_or(line));
+        comment.map(text).collect()
     }
 
     /// The hazard that the rule finds, in a sentence: the first line of its documentation.

@@ -634,10 +634,8 @@ fn pod_beside(
 
 /// The labels as texts, with `is` between key and value.
 fn pairs(labels: &Labels, is: &str) -> Vec<String> {
-    let pairs = labels.iter();
-    pairs
-        .map(|(key, value)| format!("{key}{is}{value}"))
-        .collect()
+    let pair = |(key, value): (&str, &str)| format!("{key}{is}{value}");
+    labels.iter().map(pair).collect()
 }
 
 /// The other changes that `follower` needs, as a part of a sentence or an empty text.

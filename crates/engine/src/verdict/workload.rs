@@ -28,8 +28,7 @@ impl Evaluation<'_> {
         if self.is_judged_in_owner(workload) {
             return None;
         }
-        let whole = view.with_template(workload)?;
-        let capped = capped(whole, self.facts);
+        let capped = capped(view.with_template(workload)?, self.facts);
         let previous = match self.review.old {
             Some(Object::Workload(old)) => view.with_template(old),
             _ => None,
