@@ -160,18 +160,22 @@ impl Verdict {
                 finding.remedies.clear();
             }
         }
-        let patches = self.with(Action::Fix).flat_map(|it| &it.remedies);
-        let operations: Vec<_> = patches.flat_map(|it| it.patch.0.clone()).collect();
-        self.patch = (!operations.is_empty()).then_some(Patch(operations));
         self.notices.push(finding::shortened(why));
+        self.with_patch()
+    }
+
+    /// The verdict with the patch that is made of the remedies of its fixed findings.
+    fn with_patch(mut self) -> Self {
+        let remedies = self.with(Action::Fix).flat_map(|it| &it.remedies);
+        let operations: Vec<_> = remedies.flat_map(|it| it.patch.0.clone()).collect();
+        self.patch = (!operations.is_empty()).then_some(Patch(operations));
         self
     }
 
     /// The findings with that action.
     pub fn with(&self, action: Action) -> impl Iterator<Item = &Finding> {
-        self.findings
-            .iter()
-            .filter(move |finding| finding.action == action)
+        let findings = self.findings.iter();
+        findings.filter(move |finding| finding.action == action)
     }
 }
 

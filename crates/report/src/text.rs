@@ -271,12 +271,7 @@ fn help(located: &Located) -> Option<String> {
     let finding = &located.finding;
     let change = match finding.remedies.first() {
         Some(proposal) => proposal.remedy.change.to_owned(),
-        None => {
-            let step = finding.step.trim_end_matches('.');
-            let mut letters = step.chars();
-            let first = letters.next()?;
-            format!("{}{}", first.to_lowercase(), letters.as_str())
-        }
+        None => Some(finding.change()).filter(|it| !it.is_empty())?,
     };
     Some(match &located.by_fix {
         Some(by_fix) => format!("{change}; {by_fix}"),

@@ -70,9 +70,8 @@ fn patch(workload: &Workload, raw: &Value, pods_there: i64) -> Option<Patch> {
     let mut patch = edit::append(raw, &PATH, term);
     // A new pod may go to the node of any old one, even of one that waits for the volume.
     if pods_there > 1 && recreate::suits(workload.kind) && !patch.0.is_empty() {
-        patch
-            .0
-            .extend(recreate::patch(workload, raw, pods_there)?.0);
+        let recreate = recreate::patch(workload, raw, pods_there)?;
+        patch.0.extend(recreate.0);
     }
     Some(patch)
 }

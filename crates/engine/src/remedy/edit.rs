@@ -19,10 +19,7 @@ pub(crate) fn set(object: &Value, path: &[&str], value: Value) -> Patch {
             .and_then(|parent| parent.get(key))
             .filter(|value| value.is_object());
         if here.is_none() {
-            operations.push(PatchOperation::Add(AddOperation {
-                path: pointer.clone(),
-                value: Value::Object(Map::new()),
-            }));
+            operations.push(add(pointer.clone(), Value::Object(Map::new())));
         }
     }
     pointer.push_back(*last);
@@ -30,7 +27,7 @@ pub(crate) fn set(object: &Value, path: &[&str], value: Value) -> Patch {
     operations.push(match here.and_then(|parent| parent.get(last)) {
         Some(there) if *there == value => return Patch(Vec::new()),
         Some(_) => PatchOperation::Replace(ReplaceOperation { path, value }),
-        None => PatchOperation::Add(AddOperation { path, value }),
+        None => add(path, value),
     });
     Patch(operations)
 }
@@ -47,10 +44,11 @@ pub(crate) fn append(object: &Value, path: &[&str], item: Value) -> Patch {
     }
     let mut pointer = PointerBuf::from_tokens(path.iter().copied());
     pointer.push_back("-");
-    Patch(vec![PatchOperation::Add(AddOperation {
-        path: pointer,
-        value: item,
-    })])
+    Patch(vec![add(pointer, item)])
+}
+
+fn add(path: PointerBuf, value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path, value })
 }
 
 #[cfg(test)]

@@ -16,8 +16,6 @@ use serde_json::Value;
 use crate::analysis::Analysis;
 use crate::model::uid::Uid;
 use crate::model::workload::{Workload, WorkloadKind};
-use crate::rules::codes;
-use applied::Applied;
 
 /// A remedy: its public name, its cost and the patch it writes.
 #[derive(Debug)]
@@ -81,24 +79,4 @@ pub static REMEDIES: [Remedy; 4] = [
 /// The remedy of that name.
 pub fn named(name: &str) -> Option<&'static Remedy> {
     REMEDIES.iter().find(|remedy| remedy.name == name)
-}
-
-/// The remedy for a hazard of `rule` if nobody chose one. `pods` is the most pods that the workload
-/// may come to have, autoscalers counted: it is best to stop a single pod first, by the strategy
-/// that can be `applied`; several must be kept together.
-pub(crate) fn automatic(
-    rule: &str,
-    kind: WorkloadKind,
-    pods: i64,
-    applied: Applied,
-) -> Option<&'static Remedy> {
-    let name = match (rule, kind) {
-        (codes::LEFTOVER_ROLLING_UPDATE, _) => drop_leftover::REMEDY.name,
-        _ if pods > 1 => colocate::REMEDY.name,
-        (_, WorkloadKind::Deployment) if applied.may_refuse_recreate() => zero_surge::REMEDY.name,
-        (_, WorkloadKind::Deployment | WorkloadKind::DeploymentConfig) => recreate::REMEDY.name,
-        (_, WorkloadKind::Rollout) => zero_surge::REMEDY.name,
-        _ => colocate::REMEDY.name,
-    };
-    named(name).filter(|remedy| remedy.suits(rule, kind))
 }

@@ -49,15 +49,12 @@ pub(super) fn patch(workload: &Workload, raw: &Value, _pods_there: i64) -> Optio
 fn of_deployment_config(raw: &Value) -> Value {
     let written = raw.pointer("/spec/strategy").and_then(Value::as_object);
     let mut strategy = written.cloned().unwrap_or_default();
-    let rolling = strategy.remove("rollingParams");
+    let mut params = match strategy.remove("rollingParams") {
+        Some(Value::Object(params)) => params,
+        _ => Map::new(),
+    };
     let shared = ["timeoutSeconds", "pre", "post"];
-    let params: Map<String, Value> = rolling
-        .iter()
-        .filter_map(Value::as_object)
-        .flatten()
-        .filter(|(key, value)| shared.contains(&key.as_str()) && !value.is_null())
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
+    params.retain(|key, value| shared.contains(&key.as_str()) && !value.is_null());
     if !params.is_empty() && !strategy.contains_key("recreateParams") {
         strategy.insert("recreateParams".to_owned(), Value::Object(params));
     }

@@ -50,14 +50,12 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     let analysis = &scaling.analysis;
-    let (workload, pods) = (analysis.workload, analysis.pods());
+    let (kind, name) = (analysis.workload.kind, &analysis.workload.metadata.name);
+    let pods = analysis.pods();
     let (field, who, fewer) = match scaling.autoscaler {
         Some(autoscaler) => (
             format!("spec.{}", autoscaler.fields()[1]),
-            format!(
-                "it may scale {} {} to {pods} pods",
-                workload.kind, workload.metadata.name
-            ),
+            format!("it may scale {kind} {name} to {pods} pods"),
             set_to_one(autoscaler, "spec.", ""),
         ),
         None => (
@@ -78,27 +76,18 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let Some(autoscaler) = analysis.highest_autoscaler() else {
         return;
     };
+    let kind = autoscaler.kind().name();
     let scaled = workload.with_replicas(autoscaler.most(workload.replicas));
-    found.extend(find(
-        // The clone keeps the assumptions about unknown volumes.
-        &Analysis {
-            workload: &scaled,
-            ..analysis.clone()
-        },
-        workload.replicas,
-        messages::pods_field(workload.kind),
-        &format!(
-            "{} {} may scale it to {} pods",
-            autoscaler.kind().name(),
-            autoscaler.metadata.name,
-            scaled.replicas
-        ),
-        &set_to_one(
-            autoscaler,
-            "",
-            &format!(" of the {}", autoscaler.kind().name()),
-        ),
-    ));
+    // The clone keeps the assumptions about unknown volumes.
+    let analysis = Analysis {
+        workload: &scaled,
+        ..analysis.clone()
+    };
+    let (name, pods) = (&autoscaler.metadata.name, scaled.replicas);
+    let who = format!("{kind} {name} may scale it to {pods} pods");
+    let field = messages::pods_field(workload.kind);
+    let fewer = set_to_one(autoscaler, "", &format!(" of the {kind}"));
+    found.extend(find(&analysis, workload.replicas, field, &who, &fewer));
 }
 
 /// The advice to keep the autoscaler at one replica, as the beginning of a sentence. The fields

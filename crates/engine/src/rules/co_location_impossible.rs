@@ -67,17 +67,15 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let text = &contradiction.text;
     let (outcome, excess, consequence) = match contradiction.pods {
         Together::Replicas(pods) => {
-            let (outcome, then) = if analysis.workload.ends() {
-                (
-                    Outcome::Delay,
-                    "each waits until the one before it has ended",
-                )
+            let ends = analysis.workload.ends();
+            let then = if ends {
+                "each waits until the one before it has ended"
             } else {
-                (Outcome::Stuck, "all but the first can never start")
+                "all but the first can never start"
             };
             let consequence =
                 format!("its {pods} pods must share a node, but {text} keeps them apart: {then}");
-            (outcome, pods, consequence)
+            (Outcome::of_waiting(ends), pods, consequence)
         }
         Together::Rollout => (
             Outcome::Deadlock,
@@ -87,16 +85,15 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             ),
         ),
     };
+    let first = messages::first_of(analysis.volumes_in_one_place());
+    let stop_first = strategies::stop_first(analysis.workload);
     found.push(Hazard {
         field_path: contradiction.field,
         volumes: messages::names(analysis.volumes_in_one_place()),
         excess,
         what: format!("{}; {consequence}.", messages::in_one_place(analysis)),
         advice: match (contradiction.is_of_the_old, analysis.workload.kind) {
-            (true, _) => format!(
-                "{}, in the same update.",
-                strategies::stop_first(analysis.workload)
-            ),
+            (true, _) => format!("{stop_first}, in the same update."),
             (false, kind) => format!(
                 "Remove what keeps the pods apart, or use one replica with {}, or use a ReadWriteMany volume.",
                 match kind {
@@ -105,10 +102,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
                 }
             ),
         },
-        brief: format!(
-            "{} needs the pods on one node, which their own constraints forbid",
-            messages::first_of(analysis.volumes_in_one_place())
-        ),
+        brief: format!("{first} needs the pods on one node, which their own constraints forbid"),
         ..RULE.hazard(outcome)
     });
 }

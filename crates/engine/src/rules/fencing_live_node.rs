@@ -58,12 +58,12 @@
 //! are being deleted already. The attach-detach controller, and accounts under `fencing.accounts`
 //! of the policy.
 
-use super::{Certainty, Fencing, FencingReview, Hazard, On, Outcome, Rule, messages};
-use crate::analysis::{Facts, Heartbeat, Life};
+use super::{Fencing, FencingReview, Hazard, On, Outcome, Rule, messages};
+use crate::analysis::{Heartbeat, Life};
 use crate::model::Text;
 use crate::model::node::{CSI, Node, OUT_OF_SERVICE};
 use crate::model::volume_attachment::VolumeAttachment;
-use crate::snapshot::Lookup;
+use crate::snapshot::{Lookup, View};
 
 pub(super) const RULE: Rule = Rule {
     code: "fencing-live-node",
@@ -78,11 +78,7 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         Fencing::Taint(node) | Fencing::DeleteNode(node) => {
             (Lookup::Found(node), &node.metadata.name, attached_to(node))
         }
-        Fencing::DeleteAttachment(it) => (
-            view.node(&it.node),
-            &it.node,
-            of_attachment(it, review.facts),
-        ),
+        Fencing::DeleteAttachment(it) => (view.node(&it.node), &it.node, of_attachment(it, view)),
     };
     if volumes.is_empty() {
         return;
@@ -94,17 +90,15 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         1 => ("1 volume".to_owned(), "is"),
         more => (format!("{more} volumes"), "are"),
     };
-    let (outcome, certainty, signs, brief) = match heartbeat.life() {
+    let (outcome, signs, brief) = match heartbeat.life() {
         Life::Silent => return,
         Life::Alive => (
             Outcome::DataLoss,
-            Certainty::Verified,
             format!("is alive ({heartbeat})"),
             format!("node {name} is alive and has {number} attached: two writers damage data"),
         ),
         Life::Unknown => (
             Outcome::Unknown,
-            Certainty::Assumed,
             format!("may be alive, and there is no way to tell ({heartbeat})"),
             format!("it is not known whether node {name} is off; {number} {are} attached to it"),
         ),
@@ -144,7 +138,6 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         ),
     };
     found.push(Hazard {
-        certainty,
         field_path: field.to_owned(),
         excess: i64::try_from(volumes.len()).unwrap_or(i64::MAX),
         what: format!("{what} Two nodes that write to one volume damage its data."),
@@ -162,14 +155,12 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
 
 /// The volumes attached to a node, by names that a reader can use.
 fn attached_to(node: &Node) -> Vec<Text> {
-    let names = node.status.volumes_attached.iter();
-    names
-        .map(|name| name.strip_prefix(CSI).unwrap_or(name).into())
-        .collect()
+    let shown = |name: &Text| Text::from(name.strip_prefix(CSI).unwrap_or(name));
+    node.status.volumes_attached.iter().map(shown).collect()
 }
 
 /// The volume of an attachment, unless it is not attached or nodes may share it.
-fn of_attachment(attachment: &VolumeAttachment, facts: Facts<'_>) -> Vec<Text> {
+fn of_attachment(attachment: &VolumeAttachment, view: View<'_>) -> Vec<Text> {
     if !attachment.attached {
         return Vec::new();
     }
@@ -177,7 +168,7 @@ fn of_attachment(attachment: &VolumeAttachment, facts: Facts<'_>) -> Vec<Text> {
     if name.is_empty() {
         return vec![attachment.metadata.name.clone()];
     }
-    match facts.view.volume(name) {
+    match view.volume(name) {
         Lookup::Found(volume) if volume.spec.access_modes.is_shared() => Vec::new(),
         _ => vec![name.clone()],
     }

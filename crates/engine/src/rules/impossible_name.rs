@@ -46,12 +46,9 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     if let Some(class) = review.claim.class().filter(|it| is_impossible(it)) {
-        found.push(hazard(
-            "StorageClass",
-            class,
-            "spec.storageClassName".to_owned(),
-            review.claim.metadata.name.clone(),
-        ));
+        let path = "spec.storageClassName".to_owned();
+        let claim = review.claim.metadata.name.clone();
+        found.push(hazard("StorageClass", class, path, claim));
     }
 }
 
@@ -59,16 +56,12 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     if !analysis.facts.view.overlay().files {
         return;
     }
-    let claims = analysis.volumes.iter();
-    let claims = claims.filter_map(|it| Some((it, it.claim.as_deref()?)));
-    found.extend(
-        claims
-            .filter(|(_, claim)| is_impossible(claim))
-            .map(|(volume, claim)| {
-                let path = analysis.volume_path(volume);
-                hazard("claim", claim, path, volume.shown_name().clone())
-            }),
-    );
+    for volume in &analysis.volumes {
+        if let Some(claim) = volume.claim.as_ref().filter(|it| is_impossible(it)) {
+            let path = analysis.volume_path(volume);
+            found.push(hazard("claim", claim, path, claim.clone()));
+        }
+    }
 }
 
 /// Whether somebody wrote it as a name, but no object can have it. A word in capitals is a

@@ -1,5 +1,7 @@
 //! Parts of sentences that several rules use.
 
+use std::collections::BTreeSet;
+
 use super::impossible_name::is_impossible;
 use crate::analysis::constraints::affinity_would_hold;
 use crate::analysis::{Analysis, AttachConstraint, Basis, Facts, Grounds, UsedVolume};
@@ -168,9 +170,8 @@ pub(super) fn in_one_place(analysis: &Analysis<'_>) -> String {
     if analysis.exclusive().next().is_some() {
         return volumes(analysis.exclusive());
     }
-    let stays = analysis
-        .volumes_in_one_place()
-        .any(UsedVolume::keeps_its_node);
+    let mut volumes = analysis.volumes_in_one_place();
+    let stays = volumes.any(UsedVolume::keeps_its_node);
     let first = first_of(analysis.volumes_in_one_place());
     if stays {
         format!("{first} can be used on one node only")
@@ -197,10 +198,8 @@ pub(super) fn names<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Vec<Te
 
 /// The workloads, each once, by name.
 pub(super) fn names_of(workloads: &[&Workload]) -> Vec<String> {
-    let mut names: Vec<String> = workloads.iter().map(|it| it.shown()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    let names: BTreeSet<String> = workloads.iter().map(|it| it.shown()).collect();
+    names.into_iter().collect()
 }
 
 /// The field with the number of pods of a workload.
@@ -295,11 +294,8 @@ pub(super) fn who_shares(facts: Facts<'_>, mode: VolumeMode) -> String {
 /// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for
 /// that volume mode, by name. A class from checked files may not be in the cluster.
 fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
-    let whose = if facts.view.is_partial() {
-        ""
-    } else {
-        " of this cluster"
-    };
+    let partial = facts.view.is_partial();
+    let whose = if partial { "" } else { " of this cluster" };
     let shares = |class: &&StorageClass| {
         let stated = ClassModes::from_annotations(&class.metadata.annotations).unwrap_or_default();
         let capability = facts

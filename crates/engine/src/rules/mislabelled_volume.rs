@@ -56,9 +56,6 @@ pub(super) const RULE: Rule = Rule {
 const NEVER: &str = "Set the access modes of the PersistentVolume to ReadWriteOnce alone.";
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
-    if !analysis.workload.has_pods() {
-        return;
-    }
     for (volume, driver) in by_driver(analysis) {
         let name = messages::quoted(volume);
         let hazard = match driver {
@@ -170,7 +167,7 @@ fn cannot_share(
     modes: AccessModes,
     clash: Clash,
 ) -> Hazard {
-    let (name, driver) = (messages::quoted(volume), &volume.driver);
+    let (name, driver, brief) = (messages::quoted(volume), &volume.driver, clash.brief);
     let eligible = &analysis.placement.eligible;
     Hazard {
         outcome: clash.outcome,
@@ -186,10 +183,7 @@ fn cannot_share(
             clash.advice,
             messages::shared_class(analysis)
         ),
-        brief: format!(
-            "{name} is labelled {modes}, which {driver} cannot give; {}",
-            clash.brief
-        ),
+        brief: format!("{name} is labelled {modes}, which {driver} cannot give; {brief}"),
         ..too_much(modes)
     }
 }

@@ -123,9 +123,8 @@ impl Rule {
     /// The documentation, as Markdown: the comment at the top of the rule's file.
     pub fn documentation(&self) -> String {
         let comment = self.source().lines().map_while(|it| it.strip_prefix("//!"));
-        comment
-            .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)))
-            .collect()
+        let text = |line: &str| format!("{}\n", line.strip_prefix(' ').unwrap_or(line));
+        comment.map(text).collect()
     }
 
     /// The hazard that the rule finds, in a sentence: the first line of its documentation.
@@ -246,8 +245,7 @@ fn weigh(hazard: &mut Hazard, analysis: &Analysis<'_>) {
     {
         hazard.brief = supposed(&hazard.brief, &condition);
     }
-    let settle = messages::what_would_settle(surest);
-    hazard.advice.push_str(&settle);
+    hazard.advice.push_str(&messages::what_would_settle(surest));
 }
 
 #[cfg(test)]

@@ -91,8 +91,7 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
     let namespace = &workload.metadata.namespace;
     // The scheduler may bind the claim for another pod.
     let is_helped = |name: &str| {
-        let users = facts.view.workloads_using(namespace, name);
-        let mut users = users.iter();
+        let mut users = facts.view.workloads_using(namespace, name).into_iter();
         users.any(|user| user.has_pods() && user.template.node_name.is_none())
     };
     let named = workload.template.claims().find(|name| {
@@ -112,7 +111,7 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
             "Use nodeSelector {{kubernetes.io/hostname: {node}}} in place of nodeName."
         ),
         brief: format!("claim \"{name}\" is never bound with nodeName; use nodeSelector"),
-        ..hazard(Certainty::Verified)
+        ..RULE.hazard(Outcome::Stuck)
     })
 }
 
@@ -124,9 +123,8 @@ struct Limited {
 
 impl Limited {
     fn of(claim: &str, workload: &Workload, facts: Facts<'_>) -> Option<Self> {
-        let volume = facts
-            .view
-            .bound_volume(&workload.metadata.namespace, claim)?;
+        let namespace = &workload.metadata.namespace;
+        let volume = facts.view.bound_volume(namespace, claim)?;
         Some(Self {
             claim: claim.into(),
             reach: topology::reach(volume)?,
@@ -167,7 +165,7 @@ fn in_two_places(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard>
         brief: format!(
             "claims \"{one}\" and \"{other}\" are in two places, and no node is in both"
         ),
-        ..hazard(Certainty::Verified)
+        ..RULE.hazard(Outcome::Stuck)
     })
 }
 
@@ -219,6 +217,7 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
         Certainty::Assumed
     };
     Some(Hazard {
+        certainty,
         field_path: workload.kind.pod_spec_path().to_owned(),
         volumes: vec![claim.clone()],
         what: format!(
@@ -239,7 +238,7 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
             ),
             None => format!("no node can have both the pod and the volume of claim \"{claim}\""),
         },
-        ..hazard(certainty)
+        ..RULE.hazard(Outcome::Stuck)
     })
 }
 
@@ -277,8 +276,7 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
             Some((ordinal, claim, places))
         })
         .collect();
-    let (one, other) = too_many(&pods)?;
-    let ((ordinal, claim, places), (_, other, _)) = (one, other);
+    let ((ordinal, claim, places), (_, other, _)) = too_many(&pods)?;
     let pod = format!("{}-{ordinal}", workload.metadata.name);
     let names = messages::some(places.iter().map(ToString::to_string).collect());
     let is_host = term.topology_key == HOSTNAME;
@@ -288,6 +286,12 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
         format!("{} {names}", term.topology_key)
     };
     Some(Hazard {
+        certainty: if is_host && places.len() == 1 {
+            Certainty::Verified
+        } else {
+            // Another node may join.
+            Certainty::Assumed
+        },
         field_path: format!("{}.affinity.podAntiAffinity", workload.kind.pod_spec_path()),
         volumes: vec![other.clone(), claim.clone()],
         what: format!(
@@ -299,12 +303,7 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
         brief: format!(
             "the volumes of \"{other}\" and \"{claim}\" are in one place, and anti-affinity keeps their pods apart"
         ),
-        ..hazard(if is_host && places.len() == 1 {
-            Certainty::Verified
-        } else {
-            // Another node may join.
-            Certainty::Assumed
-        })
+        ..RULE.hazard(Outcome::Stuck)
     })
 }
 
@@ -390,12 +389,5 @@ fn place(reach: &NodeSelector, analysis: &Analysis<'_>) -> String {
             format!("{} {values}", it.key)
         }
         None => "its nodes".to_owned(),
-    }
-}
-
-fn hazard(certainty: Certainty) -> Hazard {
-    Hazard {
-        certainty,
-        ..RULE.hazard(Outcome::Stuck)
     }
 }

@@ -21,3 +21,10 @@ words! {
         Unknown = "unknown",
     }
 }
+
+impl Outcome {
+    /// The outcome for pods that wait for other pods to stop, depending on whether these end.
+    pub(super) const fn of_waiting(ends: bool) -> Self {
+        if ends { Self::Delay } else { Self::Stuck }
+    }
+}

@@ -61,15 +61,14 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let first = messages::first_of(analysis.exclusive());
     let wants = messages::pods_wanted(analysis);
     let eligible = &analysis.placement.eligible;
-    let (outcome, consequence, fate) = if analysis.workload.ends() {
+    let ends = analysis.workload.ends();
+    let (consequence, fate) = if ends {
         (
-            Outcome::Delay,
             "a pod on a second node waits with a Multi-Attach error until those on the first have ended",
             "wait",
         )
     } else {
         (
-            Outcome::Stuck,
             "every pod on a second node stays in ContainerCreating with a Multi-Attach error",
             "never start",
         )
@@ -83,6 +82,6 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         brief: format!(
             "{first} serves one node, but the pods may be on several; the others {fate}"
         ),
-        ..RULE.hazard(outcome)
+        ..RULE.hazard(Outcome::of_waiting(ends))
     });
 }

@@ -113,6 +113,7 @@ fn hook(analysis: &Analysis<'_>) -> Option<Hazard> {
         return None;
     }
     let described = messages::volumes(std::iter::once(volume));
+    let name = messages::quoted(volume);
     let eligible = &analysis.placement.eligible;
     Some(Hazard {
         field_path: strategies::field(workload).to_owned(),
@@ -124,10 +125,7 @@ fn hook(analysis: &Analysis<'_>) -> Option<Hazard> {
             "Take \"{}\" out of the hook's volumes, or make it a mid hook of Recreate, which runs when no pod has it.",
             volume.name
         ),
-        brief: format!(
-            "{}: a hook pod on another node never starts; use a mid hook",
-            messages::quoted(volume)
-        ),
+        brief: format!("{name}: a hook pod on another node never starts; use a mid hook"),
         ..RULE.hazard(Outcome::Deadlock)
     })
 }
@@ -143,8 +141,7 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
     let eligible = &analysis.placement.eligible;
     let order = strategies::order(analysis.workload, room);
     let stop_first = strategies::stop_first(analysis.workload);
-    let would_hold = affinity_would_hold(analysis);
-    let step = strategies::stop_first_in_brief(analysis, would_hold);
+    let step = strategies::stop_first_in_brief(analysis);
     Hazard {
         what: format!(
             "{volumes} and {eligible}; {order}, so the rollout can never finish once the new pod is on another node{apart_anyway}."
@@ -152,7 +149,7 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
         advice: if analysis.replicas_share_exclusive() {
             // The advice for one pod would leave several pods stuck.
             messages::advice_for_several_pods(analysis)
-        } else if would_hold {
+        } else if affinity_would_hold(analysis) {
             format!("{stop_first}, or keep the pods on one node with required pod affinity.")
         } else {
             format!("{stop_first}.")
@@ -164,7 +161,8 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
 
 /// The hazard of an update that moves pods that are otherwise kept on one node.
 fn moving(analysis: &Analysis<'_>, moved: &PlacementChange, room: Room, deadlocks: bool) -> Hazard {
-    let (old_pods, new_pods, moves) = match moved.from {
+    let PlacementChange { from, to } = moved;
+    let (old_pods, new_pods, moves) = match from {
         Places::Apart => (
             "the old pods may be on",
             "a new one goes to",
@@ -176,14 +174,10 @@ fn moving(analysis: &Analysis<'_>, moved: &PlacementChange, room: Room, deadlock
             "this update moves the pod, and its rollout never ends",
         ),
     };
-    let seen = format!(
-        "{}; {old_pods} {}, and {new_pods} {}",
-        messages::volumes(analysis.exclusive()),
-        moved.from,
-        moved.to
-    );
+    let volumes = messages::volumes(analysis.exclusive());
+    let seen = format!("{volumes}; {old_pods} {from}, and {new_pods} {to}");
     let claim = messages::first_of(analysis.exclusive());
-    let certainty = match moved.from {
+    let certainty = match from {
         // The earlier revision may differ in something else.
         Places::OfEarlier => Certainty::Assumed,
         _ => Certainty::Verified,
@@ -201,17 +195,13 @@ fn moving(analysis: &Analysis<'_>, moved: &PlacementChange, room: Room, deadlock
         WorkloadKind::StatefulSet => "",
         _ => ", before the pods move or with the same update",
     };
+    let order = strategies::order(analysis.workload, room);
+    let step = strategies::stop_first_in_brief(analysis);
     Hazard {
         certainty,
-        what: format!(
-            "{seen}; {}, so the rollout can never finish.",
-            strategies::order(analysis.workload, room)
-        ),
+        what: format!("{seen}; {order}, so the rollout can never finish."),
         advice: format!("{}{when}.", strategies::stop_first(analysis.workload)),
-        brief: format!(
-            "{claim}: {moves}; {}",
-            strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis))
-        ),
+        brief: format!("{claim}: {moves}; {step}"),
         ..RULE.hazard(Outcome::Deadlock)
     }
 }

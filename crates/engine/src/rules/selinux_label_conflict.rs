@@ -83,21 +83,20 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
         let theirs = label(other, claim).filter(|theirs| conflicts(own, theirs))?;
         Some((other, theirs))
     })?;
-    let name = other.shown();
+    let (shared, driver, name) = (messages::quoted(volume), &volume.driver, other.shown());
+    let noun = "the SELinux label ";
+    let here = shown(own, noun);
+    let there = shown(theirs, if own.is_empty() { noun } else { "" });
     Some(Hazard {
         certainty: Certainty::Assumed,
         field_path: format!("{}.securityContext", analysis.workload.kind.pod_spec_path()),
         volumes: vec![claim.clone()],
         what: format!(
-            "{} is used with {} here and {} by {name}, and {} mounts with one label a node: where SELinux is enforced, the later pod on a node stays in ContainerCreating.",
-            messages::quoted(volume),
-            shown(own, "the SELinux label "),
-            shown(theirs, if own.is_empty() { "the SELinux label " } else { "" }),
-            volume.driver
+            "{shared} is used with {here} here and {there} by {name}, and {driver} mounts with one label a node: where SELinux is enforced, the later pod on a node stays in ContainerCreating."
         ),
         advice: "Give both the same seLinuxOptions, or set securityContext.seLinuxChangePolicy to Recursive in both."
             .to_owned(),
-        brief: format!("{} and {name} use one volume with different SELinux labels", messages::quoted(volume)),
+        brief: format!("{shared} and {name} use one volume with different SELinux labels"),
         ..RULE.hazard(Outcome::Stuck)
     })
 }

@@ -65,18 +65,14 @@ fn several_pods(analysis: &Analysis<'_>) -> Hazard {
     let pods = analysis.pods();
     let volumes = messages::volumes(analysis.single_pod());
     let first = messages::first_of(analysis.single_pod());
-    let (outcome, consequence, brief) = if analysis.workload.ends() {
+    let ends = analysis.workload.ends();
+    let (consequence, brief) = if ends {
         (
-            Outcome::Delay,
             "each stays Pending until the one before it has ended",
             "run one after another",
         )
     } else {
-        (
-            Outcome::Stuck,
-            "all but one stay Pending",
-            "can never run together",
-        )
+        ("all but one stay Pending", "can never run together")
     };
     Hazard {
         field_path: messages::pods_field(analysis.workload.kind).to_owned(),
@@ -88,7 +84,7 @@ fn several_pods(analysis: &Analysis<'_>) -> Hazard {
         advice: "Use one pod, or another access mode if several pods must have the data."
             .to_owned(),
         brief: format!("{first} is ReadWriteOncePod: {pods} pods {brief}"),
-        ..RULE.hazard(outcome)
+        ..RULE.hazard(Outcome::of_waiting(ends))
     }
 }
 

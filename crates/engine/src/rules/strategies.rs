@@ -1,6 +1,7 @@
 //! How each kind says that its pods are replaced, in parts of sentences.
 
 use crate::analysis::Analysis;
+use crate::analysis::constraints::affinity_would_hold;
 use crate::model::strategy::{Room, SideBySide, Strategy};
 use crate::model::workload::{Workload, WorkloadKind};
 
@@ -86,31 +87,26 @@ pub(super) const fn stop_first(workload: &Workload) -> &'static str {
 }
 
 /// As `stop_first`, in a few words.
-pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>, or_together: bool) -> String {
+pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>) -> String {
     let workload = analysis.workload;
-    let brief = match workload.kind {
-        WorkloadKind::StatefulSet => "scale to 0 first",
-        _ if workload.replicas > 1 && analysis.replicas_share_exclusive() => {
-            let and = match workload.kind {
+    let brief = match (workload.kind, &workload.strategy, workload.replicas) {
+        (kind, _, 2..) if analysis.replicas_share_exclusive() => {
+            let and = match kind {
                 WorkloadKind::Rollout | WorkloadKind::CloneSet => "maxSurge 0",
                 _ => "Recreate",
             };
-            let or = if or_together {
+            let or = if affinity_would_hold(analysis) {
                 ", or keep the pods on one node"
             } else {
                 ""
             };
             return format!("use one replica and {and}{or}");
         }
-        WorkloadKind::Rollout | WorkloadKind::CloneSet if workload.replicas > 1 => {
-            "scale to 0 first"
-        }
-        WorkloadKind::Rollout if matches!(workload.strategy, Strategy::SideBySide(_)) => {
-            "use canary with maxSurge 0"
-        }
-        WorkloadKind::Rollout | WorkloadKind::CloneSet => "use maxSurge 0",
-        WorkloadKind::DeploymentConfig => "use Recreate",
-        _ if workload.replicas > 1 => "use Recreate",
+        (WorkloadKind::StatefulSet, ..)
+        | (WorkloadKind::Rollout | WorkloadKind::CloneSet, _, 2..) => "scale to 0 first",
+        (WorkloadKind::Rollout, Strategy::SideBySide(_), _) => "use canary with maxSurge 0",
+        (WorkloadKind::Rollout | WorkloadKind::CloneSet, ..) => "use maxSurge 0",
+        (WorkloadKind::DeploymentConfig, ..) | (_, _, 2..) => "use Recreate",
         _ => "use Recreate or maxSurge 0",
     };
     brief.to_owned()

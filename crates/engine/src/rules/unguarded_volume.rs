@@ -89,12 +89,13 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     }
 }
 
-/// The volumes that only the driver guards, each once.
+/// The volumes that only the driver guards, each once; none if there are no pods.
 pub(super) fn by_driver<'s>(
     analysis: &'s Analysis<'_>,
 ) -> impl Iterator<Item = (&'s UsedVolume, ByDriver)> {
     let mut reported = HashSet::new();
-    let volumes = analysis.volumes.iter();
+    let has_pods = analysis.workload.has_pods();
+    let volumes = analysis.volumes.iter().filter(move |_| has_pods);
     volumes.filter_map(move |volume| match volume.attach_constraint {
         AttachConstraint::Driver(driver) if reported.insert(volume.shown_name()) => {
             Some((volume, driver))
@@ -122,37 +123,28 @@ pub(super) fn clashes(
     volume: &UsedVolume,
     driver: ByDriver,
 ) -> impl Iterator<Item = Clash> {
-    let has_pods = analysis.workload.has_pods();
-    let others = has_pods.then(|| others(analysis, volume, driver)).flatten();
     let own = [rollout(analysis, driver), replicas(analysis, driver)];
+    let others = others(analysis, volume, driver);
     own.into_iter().flatten().chain(others)
-}
-
-/// Whether the driver refuses pods on one node as well.
-fn is_refused_on_one_node(driver: ByDriver) -> bool {
-    driver == ByDriver::RefusesSecondMount
 }
 
 /// The clash of the old and the new pod of a rollout.
 fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
     let workload = analysis.workload;
+    let room = analysis.rolling_update();
     let is_clash = match driver {
         ByDriver::RefusesSecondMount => analysis.starts_before_it_stops(),
         _ if analysis.pins_rollouts() => false,
         // A new pod starts while the old one is ending, whatever the surge is.
-        ByDriver::AdmitsSecondNode => analysis.rolling_update().is_some(),
-        _ => {
-            (analysis.rolling_update()).is_some_and(|room| analysis.rolling_update_deadlocks(room))
-        }
+        ByDriver::AdmitsSecondNode => room.is_some(),
+        _ => room.is_some_and(|room| analysis.rolling_update_deadlocks(room)),
     };
+    let name = strategies::name(workload);
     is_clash.then(|| Clash {
         outcome: Outcome::Deadlock,
         field: strategies::field(workload).to_owned(),
         excess: 0,
-        seen: format!(
-            "{} starts the new pod while the old one runs",
-            strategies::name(workload)
-        ),
+        seen: format!("{name} starts the new pod while the old one runs"),
         refused: "the new pod never gets ready, so the rollout never ends",
         advice: match (workload.kind, workload.replicas) {
             (WorkloadKind::DaemonSet, _) => "Set maxSurge to 0 in spec.updateStrategy",
@@ -171,19 +163,18 @@ fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
 /// The clash of the pods of one workload.
 fn replicas(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
     let pods = analysis.pods();
-    if pods <= 1 || !is_refused_on_one_node(driver) && analysis.holds_replicas_together() {
+    let is_kept_on_one_node = analysis.holds_replicas_together();
+    if pods <= 1 || driver != ByDriver::RefusesSecondMount && is_kept_on_one_node {
         return None;
     }
-    let (outcome, refused) = if analysis.workload.ends() {
-        (Outcome::Delay, "the others wait until the first has ended")
+    let ends = analysis.workload.ends();
+    let refused = if ends {
+        "the others wait until the first has ended"
     } else {
-        (
-            Outcome::Stuck,
-            "all but the first stay in ContainerCreating",
-        )
+        "all but the first stay in ContainerCreating"
     };
     Some(Clash {
-        outcome,
+        outcome: Outcome::of_waiting(ends),
         field: messages::pods_field(analysis.workload.kind).to_owned(),
         excess: messages::excess_pods(analysis),
         seen: format!("{pods} pods are wanted"),
@@ -196,7 +187,7 @@ fn replicas(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
 /// The clash of the pods of the workload and of others.
 fn others(analysis: &Analysis<'_>, volume: &UsedVolume, driver: ByDriver) -> Option<Clash> {
     let claim = volume.claim.as_deref()?;
-    let others = if is_refused_on_one_node(driver) {
+    let others = if driver == ByDriver::RefusesSecondMount {
         users::others(analysis, claim)
     } else {
         users::apart(analysis, claim, volume)
@@ -204,17 +195,15 @@ fn others(analysis: &Analysis<'_>, volume: &UsedVolume, driver: ByDriver) -> Opt
     if others.is_empty() {
         return None;
     }
-    let (outcome, refused) = if analysis.workload.ends() && others.iter().all(|it| it.ends()) {
-        (
-            Outcome::Delay,
-            "the later one waits until the first has ended",
-        )
+    let end = analysis.workload.ends() && others.iter().all(|it| it.ends());
+    let refused = if end {
+        "the later one waits until the first has ended"
     } else {
-        (Outcome::Stuck, "the later one stays in ContainerCreating")
+        "the later one stays in ContainerCreating"
     };
     let names = messages::names_of(&others);
     Some(Clash {
-        outcome,
+        outcome: Outcome::of_waiting(end),
         field: analysis.volume_path(volume),
         excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
         seen: format!("{} uses it too", messages::some(names)),
@@ -256,14 +245,12 @@ fn hazard(volume: &UsedVolume, reacts: ByDriver, [does, brief]: [&str; 2], clash
         ),
         _ => (clash.outcome, clash.refused),
     };
+    let seen = &clash.seen;
     Hazard {
         field_path: clash.field,
         volumes: vec![volume.shown_name().clone()],
         excess: clash.excess,
-        what: format!(
-            "{volumes}, and {driver} {does}; {}, so {result}.",
-            clash.seen
-        ),
+        what: format!("{volumes}, and {driver} {does}; {seen}, so {result}."),
         advice: format!("{}.", clash.advice),
         brief: format!("{name}: {driver} {brief}; {}", clash.brief),
         ..RULE.hazard(outcome)

@@ -157,8 +157,7 @@ fn reason(
             let mut volumes = analysis.volumes.iter();
             let volume = volumes.find(|it| hazard.volumes.contains(it.shown_name()))?;
             let others = users::apart(analysis, volume.claim.as_deref()?, volume);
-            let first = others.first()?;
-            let first = first.shown();
+            let first = others.first()?.shown();
             let claim = messages::quoted(volume);
             match others.len() - 1 {
                 0 => format!("{first} uses {claim} too"),
@@ -180,9 +179,8 @@ fn unresolved(
     let concerned: HashSet<&Text> = hazards.iter().flat_map(|it| &it.volumes).collect();
     let partial = analysis.facts.view.is_partial();
     let rests_on = |volume: &UsedVolume| concerned.contains(volume.shown_name());
-    let open: Vec<(&UsedVolume, &Missing)> = analysis
-        .volumes
-        .iter()
+    let volumes = analysis.volumes.iter();
+    let open: Vec<(&UsedVolume, &Missing)> = volumes
         .filter_map(|volume| match &volume.attach_constraint {
             AttachConstraint::Unknown(missing) if rests_on(volume) => Some((volume, missing)),
             _ => None,
@@ -280,14 +278,13 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
                 format!("names StorageClass \"{name}\", which {}", fate(absence))
             }
         }
-        Missing::DefaultClass(Absence::Absent) if partial => {
-            "names no StorageClass, and the default one is not among the checked files".to_owned()
-        }
-        Missing::DefaultClass(Absence::Absent) => {
-            "names no StorageClass, and there is no default".to_owned()
-        }
-        Missing::DefaultClass(Absence::NotSynced) => {
-            "names no StorageClass, and the default was not read in time".to_owned()
+        Missing::DefaultClass(absence) => {
+            let default = match absence {
+                Absence::NotSynced => "the default was not read in time",
+                Absence::Absent if partial => "the default one is not among the checked files",
+                Absence::Absent => "there is no default",
+            };
+            format!("names no StorageClass, and {default}")
         }
         Missing::FittingVolume => "asks for a volume made by hand, and none is known".to_owned(),
         Missing::Provisioner(name) => {

@@ -123,15 +123,14 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
 /// `pkg/controller/volume/persistentvolume/pv_controller.go`).
 fn mismatch(claim: &Claim, facts: Facts<'_>) -> Option<Hazard> {
     let volume = facts.view.volume(&claim.spec.volume_name).found()?;
-    let asked = claim.spec.access_modes;
-    let lacking = asked.minus(volume.spec.access_modes);
+    let (name, modes) = (&volume.metadata.name, volume.spec.access_modes);
+    let lacking = claim.spec.access_modes.minus(modes);
     if lacking.is_empty()
         || volume.spec.claim_ref.is_some()
         || !claim.status.access_modes.is_empty()
     {
         return None;
     }
-    let (name, modes) = (&volume.metadata.name, volume.spec.access_modes);
     Some(Hazard {
         what: format!(
             "it asks for {lacking} and names volume \"{name}\", which is {modes} only, so the two are never bound and the claim stays Pending."
@@ -156,15 +155,13 @@ fn unsupported(
         .with_stated(stated)
         .judge(claim.spec.access_modes);
     let class = format!("StorageClass \"{}\"", class.metadata.name);
-    let (outcome, modes, what, advice, brief) = match support {
+    Some(match support {
         Support::Supported | Support::Unknown => return None,
-        Support::Refused { modes } => (
-            Outcome::Stuck,
-            modes,
-            format!(
+        Support::Refused { modes } => Hazard {
+            what: format!(
                 "it asks for {modes}, but {class} ({driver}) cannot give that for volumeMode {volume_mode}, so the claim stays Pending, or gets a volume that does not keep the promise."
             ),
-            format!(
+            advice: format!(
                 "Ask for an access mode the class can give, or use another class.{}",
                 if modes.contains(AccessMode::ReadWriteMany) {
                     messages::who_shares(facts, volume_mode)
@@ -172,46 +169,40 @@ fn unsupported(
                     String::new()
                 }
             ),
-            format!("{class} cannot give {modes}"),
-        ),
-        Support::NotAsConfigured { modes, hint } => (
-            Outcome::Stuck,
-            modes,
-            format!(
+            brief: format!("{class} cannot give {modes}"),
+            ..hazard(claim, Outcome::Stuck, modes)
+        },
+        Support::NotAsConfigured { modes, hint } => Hazard {
+            what: format!(
                 "it asks for {modes}, which {class} ({driver}) does not give for volumeMode {volume_mode} as things are: {hint}."
             ),
-            "Ask for an access mode the class can give, or use a class that is set up for it."
-                .to_owned(),
-            format!("{class} as it is set up cannot give {modes}"),
-        ),
-        Support::Unproven { modes, hint } => (
-            Outcome::Unknown,
-            modes,
-            format!(
+            advice:
+                "Ask for an access mode the class can give, or use a class that is set up for it."
+                    .to_owned(),
+            brief: format!("{class} as it is set up cannot give {modes}"),
+            ..hazard(claim, Outcome::Stuck, modes)
+        },
+        Support::Unproven { modes, hint } => Hazard {
+            what: format!(
                 "it asks for {modes}, and it is not certain that {class} ({driver}) gives that for volumeMode {volume_mode}: {hint}."
             ),
-            "Check the class and the driver's documentation; if it gives that, say so on the StorageClass with the annotation multi-attach-guard.dev/access-modes."
+            advice: "Check the class and the driver's documentation; if it gives that, say so on the StorageClass with the annotation multi-attach-guard.dev/access-modes."
                 .to_owned(),
-            format!("{class} may not give {modes}; check the class"),
-        ),
-    };
-    Some(Hazard {
-        what,
-        advice,
-        brief,
-        ..hazard(claim, outcome, modes)
+            brief: format!("{class} may not give {modes}; check the class"),
+            ..hazard(claim, Outcome::Unknown, modes)
+        },
     })
 }
 
 /// As `unsupported`, for a class that is not in view and has a name that installations create:
 /// there is a hazard only if every meaning of the name has one.
 fn likely_unsupported(claim: &Claim, name: &str, facts: Facts<'_>) -> Option<Hazard> {
-    let mut hazards = Vec::new();
-    for class in likely_classes(name) {
-        let hazard = unsupported(claim, class, ClassModes::default(), facts)?;
-        hazards.push(Some(hazard).filter(|hazard| hazard.outcome == Outcome::Stuck)?);
-    }
-    let first = hazards.into_iter().next()?;
+    let of_class = |class| {
+        let hazard = unsupported(claim, class, ClassModes::default(), facts);
+        hazard.filter(|hazard| hazard.outcome == Outcome::Stuck)
+    };
+    let hazards: Option<Vec<Hazard>> = likely_classes(name).iter().map(of_class).collect();
+    let first = hazards?.into_iter().next()?;
     let settle = messages::what_would_settle(&Grounds::ClassName(name.into()));
     Some(Hazard {
         certainty: Certainty::Likely,

@@ -143,15 +143,13 @@ fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         return None;
     }
     let (described, pod) = (messages::volumes(std::iter::once(volume)), &owner.name);
-    let Fate {
-        consequence, brief, ..
-    } = WAITS;
     Some(Hazard {
         what: format!(
-            "{described} and belongs to Pod {pod}, whose generic ephemeral volume it is; {consequence}."
+            "{described} and belongs to Pod {pod}, whose generic ephemeral volume it is; {}.",
+            WAITS.consequence
         ),
         advice: "Use a claim of its own; this one is deleted with that pod.".to_owned(),
-        brief: format!("claim \"{claim}\" belongs to Pod {pod}; {brief}"),
+        brief: format!("claim \"{claim}\" belongs to Pod {pod}; {}", WAITS.brief),
         ..hazard(analysis, volume, claim, Outcome::Stuck)
     })
 }
@@ -170,11 +168,7 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         let apart = users::apart_of(analysis, others, volume);
         Some((twin, named, *apart.first()?))
     })?;
-    let fate = if workload.ends() && other.ends() {
-        &WAITS_FOR_THE_END
-    } else {
-        &WAITS
-    };
+    let fate = fate(workload, &[other]);
     let (other, waits) = (other.shown(), fate.consequence);
     Some(Hazard {
         what: format!(
@@ -224,6 +218,15 @@ const WAITS_FOR_THE_END: Fate = Fate {
     brief: "on different nodes, one waits for the other",
 };
 
+/// The fate of the later one of the workload and `others`, which are on other nodes.
+fn fate(workload: &Workload, others: &[&Workload]) -> &'static Fate {
+    if workload.ends() && others.iter().all(|other| other.ends()) {
+        &WAITS_FOR_THE_END
+    } else {
+        &WAITS
+    }
+}
+
 fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     match volume.attach_constraint {
         AttachConstraint::SinglePod => one_pod(analysis, volume, claim),
@@ -266,11 +269,7 @@ fn apart(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Ha
     if apart.is_empty() {
         return None;
     }
-    let fate = if workload.ends() && apart.iter().all(|other| other.ends()) {
-        &WAITS_FOR_THE_END
-    } else {
-        &WAITS
-    };
+    let fate = fate(workload, &apart);
     let pair = pair(analysis, claim, &apart);
     let certainty = match pair {
         Some((follower, leader)) if is_led_by_chance(follower, leader, &apart, analysis) => {
@@ -412,11 +411,8 @@ fn visiting(
     (visit, visitor, host): &(Visit, &Workload, &Workload),
 ) -> Hazard {
     let (visitor_name, host_name) = (visitor.shown(), host.shown());
-    let other = if affinity::same(visitor, analysis.workload) {
-        &host_name
-    } else {
-        &visitor_name
-    };
+    let is_own = affinity::same(visitor, analysis.workload);
+    let other = if is_own { &host_name } else { &visitor_name };
     let (start, only) = match visit {
         Visit::Beside => (
             format!("{visitor_name} starts where {host_name} is;"),
@@ -542,10 +538,9 @@ fn follow(
             "the required pod affinity of {name} also demands other pods on the same node, and no node has both once they run on different ones; "
         );
         let way = match follower.kind {
-            WorkloadKind::Job | WorkloadKind::CronJob => format!(
-                "Use a {} for each claim, or keep all of these pods on one node",
-                follower.kind
-            ),
+            kind @ (WorkloadKind::Job | WorkloadKind::CronJob) => {
+                format!("Use a {kind} for each claim, or keep all of these pods on one node")
+            }
             _ => "Keep all of these pods on one node".to_owned(),
         };
         return (text, way);
@@ -639,10 +634,8 @@ fn pod_beside(
 
 /// The labels as texts, with `is` between key and value.
 fn pairs(labels: &Labels, is: &str) -> Vec<String> {
-    let pairs = labels.iter();
-    pairs
-        .map(|(key, value)| format!("{key}{is}{value}"))
-        .collect()
+    let pair = |(key, value): (&str, &str)| format!("{key}{is}{value}");
+    labels.iter().map(pair).collect()
 }
 
 /// The other changes that `follower` needs, as a part of a sentence or an empty text.

@@ -49,29 +49,17 @@ impl Evaluation<'_> {
             if !workload.has_pods() || view.workload_turn(workload) != Turn::Never {
                 continue;
             }
-            let hazards: Vec<Hazard> = judge_workload(&Analysis::of(workload, None, facts))
-                .into_iter()
-                .filter(|hazard| {
-                    hazard.volumes.contains(&metadata.name) && reported.insert(hazard.rule)
-                })
-                .map(|hazard| {
-                    let who = format!("{} {} waits for it", workload.kind, workload.metadata.name);
-                    Hazard {
-                        field_path: "spec.accessModes".to_owned(),
-                        what: format!("{who}: {}", hazard.what),
-                        brief: format!("{who}: {}", hazard.brief),
-                        ..hazard
-                    }
-                })
-                .collect();
-            let owner = &workload.metadata.controller;
-            let found = self.decided(
-                &hazards,
-                &workload.metadata,
-                workload.kind.name(),
-                || owner.is_some(),
-                may_be_fixed_later,
-            );
+            let mut hazards = judge_workload(&Analysis::of(workload, None, facts));
+            hazards.retain(|it| it.volumes.contains(&metadata.name) && reported.insert(it.rule));
+            let who = format!("{} {} waits for it", workload.kind, workload.metadata.name);
+            for hazard in &mut hazards {
+                hazard.field_path = "spec.accessModes".to_owned();
+                hazard.what = format!("{who}: {}", hazard.what);
+                hazard.brief = format!("{who}: {}", hazard.brief);
+            }
+            let (user, kind) = (&workload.metadata, workload.kind.name());
+            let is_owned = || user.controller.is_some();
+            let found = self.decided(&hazards, user, kind, is_owned, may_be_fixed_later);
             verdict.findings.extend(found.findings);
             verdict.notices.extend(found.notices);
         }

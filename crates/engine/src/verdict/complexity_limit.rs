@@ -1,7 +1,6 @@
 //! The verdict on an object that is too complex to judge.
 
 use super::{Evaluation, Finding, Verdict, existing_violations};
-use crate::model::node::NodeSelector;
 use crate::model::object::Object;
 use crate::model::pod::PodAffinityTerm;
 use crate::model::selector::{LabelSelector, Requirement};
@@ -59,22 +58,18 @@ impl Evaluation<'_> {
 fn hazard(is_cut: bool, size: usize) -> Hazard {
     let fewer =
         "Give it fewer of them, or set `too-complex: warn` for its namespace in the policy.";
+    let limit =
+        format!("judging it takes more than {WORK_BUDGET} steps, which is where the guard stops");
     let (why, advice) = if is_cut {
         let why = "its lists are longer than the guard reads";
         (why.to_owned(), fewer)
     } else if size > HONEST_SIZE {
-        let why = format!(
-            "with {size} volumes, tolerations, constraints and values in them, judging it \
-             takes more than {WORK_BUDGET} steps, which is where the guard stops"
-        );
-        (why, fewer)
+        let many = format!("with {size} volumes, tolerations, constraints and values in them,");
+        (format!("{many} {limit}"), fewer)
     } else {
-        let why = format!(
-            "it involves so many workloads, volumes and nodes that judging it takes more \
-             than {WORK_BUDGET} steps, which is where the guard stops"
-        );
+        let many = "it involves so many workloads, volumes and nodes that";
         let advice = "Give each workload claims of its own, or simpler affinity.";
-        (why, advice)
+        (format!("{many} {limit}"), advice)
     };
     Hazard {
         field_path: "metadata.name".to_owned(),
@@ -92,28 +87,24 @@ pub fn size(object: &Object) -> usize {
         return 0;
     };
     let template = &workload.template;
+    let node_affinity = template.node_affinity.iter();
+    let node_terms = node_affinity.flat_map(|it| it.node_selector_terms.iter());
     let terms = template.affinity.iter().chain(&template.anti_affinity);
     template.node_selector.iter().count()
-        + template.node_affinity.as_ref().map_or(0, of_nodes)
+        + node_terms
+            .map(|term| 1 + of_requirements(term.requirements()))
+            .sum::<usize>()
         + terms.map(of_term).sum::<usize>()
         + template.tolerations.len()
-        + template.spread.len()
         + (template.spread.iter())
             .map(|spread| {
-                spread.match_label_keys.len()
+                1 + spread.match_label_keys.len()
                     + spread.label_selector.iter().map(of_labels).sum::<usize>()
             })
             .sum::<usize>()
         + template.volumes.len()
         + template.ephemeral.len()
         + workload.claim_templates.len()
-}
-
-fn of_nodes(selector: &NodeSelector) -> usize {
-    let terms = selector.node_selector_terms.iter();
-    terms
-        .map(|term| 1 + of_requirements(term.requirements()))
-        .sum()
 }
 
 fn of_term(term: &PodAffinityTerm) -> usize {

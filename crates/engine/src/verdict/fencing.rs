@@ -6,8 +6,10 @@ use super::{Evaluation, Finding, Verdict, denial};
 use crate::model::node::Node;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::volume_attachment::VolumeAttachment;
-use crate::policy::{Action, Resolved, keys};
-use crate::rules::{Fencing, FencingReview, Hazard, Subject, codes, judge};
+use crate::policy::keys::{HOW_KNOWN, IGNORE, REASON, UNTIL};
+use crate::policy::{Action, Resolved};
+use crate::rules::codes::FENCING_LIVE_NODE;
+use crate::rules::{Fencing, FencingReview, Hazard, Subject, judge};
 
 /// The accounts of the attach-detach controller, which detaches unmounted volumes: its own account,
 /// or the one that the control plane's controllers share.
@@ -83,18 +85,10 @@ const OPEN: SignedDuration = SignedDuration::from_hours(1);
 
 /// The command that overrides a denial of the rule for an hour, once its reason is filled in.
 fn way_past(object: &ObjectRef, now: Timestamp) -> String {
-    let until = now
-        .checked_add(OPEN)
-        .unwrap_or(now)
-        .strftime("%FT%H:%M:00Z");
+    let until = now.checked_add(OPEN).unwrap_or(now);
+    let until = until.strftime("%FT%H:%M:00Z");
+    let (kind, name) = (object.kind.to_lowercase(), &object.name);
     format!(
-        "`kubectl annotate {} {} {}={} {}={until} {}=\"{}\"`.",
-        object.kind.to_lowercase(),
-        object.name,
-        keys::IGNORE,
-        codes::FENCING_LIVE_NODE,
-        keys::UNTIL,
-        keys::REASON,
-        keys::HOW_KNOWN,
+        "`kubectl annotate {kind} {name} {IGNORE}={FENCING_LIVE_NODE} {UNTIL}={until} {REASON}=\"{HOW_KNOWN}\"`."
     )
 }

@@ -89,7 +89,6 @@ impl Finding {
         action: Action,
         decision: Directive,
     ) -> Self {
-        let lowered = decision.lowered.filter(|_| action == Action::Warn);
         Self {
             rule: hazard.rule,
             outcome: hazard.outcome,
@@ -107,7 +106,7 @@ impl Finding {
             },
             remedies: Vec::new(),
             suppressed: decision.suppressed,
-            lowered,
+            lowered: decision.lowered.filter(|_| action == Action::Warn),
         }
     }
 
@@ -184,6 +183,14 @@ impl Finding {
         shortened(&fitting.unwrap_or_else(|| line(cause.to_owned())))
     }
 
+    /// The first step of the advice as a part of a sentence.
+    pub fn change(&self) -> String {
+        let step = self.step.trim_end_matches('.');
+        let mut letters = step.chars();
+        let first = letters.next().into_iter().flat_map(char::to_lowercase);
+        first.chain(letters).collect()
+    }
+
     /// The change in several wordings, each a part of a sentence: `brief`, if it is an instruction,
     /// and the first step of the advice in full, without its details, and in a few words.
     fn changes(&self, brief: &str) -> Vec<String> {
@@ -197,10 +204,7 @@ impl Finding {
             "describe ",
         ];
         let is_change = IMPERATIVE.iter().any(|it| brief.starts_with(it));
-        let step = self.step.trim_end_matches('.');
-        let mut letters = step.chars();
-        let first = letters.next().into_iter().flat_map(char::to_lowercase);
-        let step: String = first.chain(letters).collect();
+        let step = self.change();
         let end = step.find(", so that").unwrap_or(step.len());
         let plain = denial::without_asides(&step[..end]).replace(" on kubernetes.io/hostname", "");
         let brief = is_change.then(|| brief.to_owned());

@@ -29,9 +29,8 @@ struct Operator {
 impl Operator {
     /// The field of the custom resource that becomes `field` of the object.
     fn field(&self, field: &str) -> Option<&Text> {
-        let of_pods = field.contains("volumes[");
         match field {
-            _ if of_pods => self.volumes.as_ref(),
+            _ if field.contains("volumes[") => self.volumes.as_ref(),
             _ if field.contains("trategy") => self.strategy.as_ref(),
             "spec.replicas" | "spec.parallelism" => self.replicas.as_ref(),
             _ => None,

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use json_patch::Patch;
 use serde_json::Value;
 
 use super::Proposal;
@@ -34,12 +33,10 @@ impl Judged<'_> {
     /// Every remedy that helps against `hazard`, the chosen one first.
     pub(super) fn proposals(&self, hazard: &Hazard, choice: RemedyChoice) -> Vec<Proposal> {
         let chosen = self.chosen(hazard, choice);
-        let mut remedies: Vec<&Remedy> = REMEDIES.iter().collect();
-        remedies.sort_by_key(|remedy| chosen.is_none_or(|chosen| chosen.name != remedy.name));
-        let remedies = remedies.into_iter();
-        remedies
-            .filter_map(|remedy| Some(self.try_remedy(remedy, hazard)?.0))
-            .collect()
+        let helps = |remedy| Some(self.try_remedy(remedy, hazard)?.0);
+        let mut proposals: Vec<Proposal> = REMEDIES.iter().filter_map(helps).collect();
+        proposals.sort_by_key(|it| chosen.is_none_or(|chosen| chosen.name != it.remedy.name));
+        proposals
     }
 
     /// The remedy that the policy chooses against `hazard`, and the workload with its patch; `None`
@@ -48,17 +45,29 @@ impl Judged<'_> {
         self.try_remedy(self.chosen(hazard, choice)?, hazard)
     }
 
+    /// The chosen remedy, if it suits.
     fn chosen(&self, hazard: &Hazard, choice: RemedyChoice) -> Option<&'static Remedy> {
-        let automatic = || {
-            let pods = self.most_pods();
-            remedy::automatic(hazard.rule, self.workload.kind, pods, self.applied)
+        let choice = match choice {
+            // A remedy named for rollouts says nothing about a leftover.
+            _ if hazard.rule == codes::LEFTOVER_ROLLING_UPDATE => RemedyChoice::DropLeftover,
+            RemedyChoice::Auto => self.automatic(),
+            named => named,
         };
-        match choice {
-            RemedyChoice::Auto => automatic(),
-            named => remedy::named(named.name())
-                // A remedy named for rollouts says nothing about a leftover.
-                .filter(|remedy| remedy.suits(hazard.rule, self.workload.kind))
-                .or_else(|| automatic().filter(|_| hazard.rule == codes::LEFTOVER_ROLLING_UPDATE)),
+        let remedy = remedy::named(choice.name());
+        remedy.filter(|remedy| remedy.suits(hazard.rule, self.workload.kind))
+    }
+
+    /// The remedy if nobody chose one: it is best to stop a single pod first, by the strategy that
+    /// can be applied; several pods must be kept together.
+    fn automatic(&self) -> RemedyChoice {
+        match self.workload.kind {
+            _ if self.most_pods() > 1 => RemedyChoice::Colocate,
+            WorkloadKind::Deployment if self.applied.may_refuse_recreate() => {
+                RemedyChoice::ZeroSurge
+            }
+            WorkloadKind::Deployment | WorkloadKind::DeploymentConfig => RemedyChoice::Recreate,
+            WorkloadKind::Rollout => RemedyChoice::ZeroSurge,
+            _ => RemedyChoice::Colocate,
         }
     }
 
@@ -74,17 +83,17 @@ impl Judged<'_> {
             return None;
         }
         let patch = remedy.patch(&self.workload, &self.document, self.previous)?;
-        let (document, workload) = self.patched(&patch)?;
-        let workload = capped(Cow::Owned(workload), self.facts);
+        let proposal = Proposal { remedy, patch };
+        let document = proposal.applied_to(&self.document)?;
+        let workload = capped(Cow::Owned(self.read(&document)?), self.facts);
         let analysis = Analysis::of(&workload, self.previous, self.facts);
         if !(remedy.works)(&analysis) {
             return None;
         }
         let hazards = judge_workload(&analysis);
         let milder = |after: &Hazard| after.rule != hazard.rule || after.outcome > hazard.outcome;
-        let helps = hazards
-            .iter()
-            .all(|after| milder(after) && !is_new(after, &self.hazards));
+        let mut after = hazards.iter();
+        let helps = after.all(|after| milder(after) && !is_new(after, &self.hazards));
         helps.then(|| {
             let result = Self {
                 workload: Cow::Owned(workload.into_owned()),
@@ -92,14 +101,12 @@ impl Judged<'_> {
                 hazards,
                 ..*self
             };
-            (Proposal { remedy, patch }, result)
+            (proposal, result)
         })
     }
 
-    /// The object and the workload after a patch; `None` if the API server would refuse it.
-    fn patched(&self, patch: &Patch) -> Option<(Value, Workload)> {
-        let mut document = Value::clone(&self.document);
-        json_patch::patch(&mut document, patch).ok()?;
+    /// The workload in the patched `document`; `None` if the API server would refuse it.
+    fn read(&self, document: &Value) -> Option<Workload> {
         let kind = ObjectKind::Workload(self.workload.kind);
         let Ok(Object::Workload(mut workload)) =
             kind.read(&document.to_string(), &ListRoom::endless())
@@ -127,6 +134,6 @@ impl Judged<'_> {
             workload.template = self.workload.template.clone();
         }
         workload.ready = self.workload.ready;
-        Some((document, workload))
+        Some(workload)
     }
 }

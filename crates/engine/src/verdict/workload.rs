@@ -1,10 +1,9 @@
 //! Judging a workload, and repairing it.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{LazyCell, OnceCell};
 
 use jiff::{SignedDuration, Timestamp};
-use json_patch::Patch;
 
 use super::existing_violations::{is_a_step, is_new, starts_a_rollout};
 use super::repair::Judged;
@@ -16,7 +15,8 @@ use crate::model::metadata::Controller;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::uid::Uid;
 use crate::model::workload::Workload;
-use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness, keys};
+use crate::policy::keys::{ACTION, REASON, UNTIL, WHY_NOW};
+use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness};
 use crate::remedy::applied::{Applied, states_strategy};
 use crate::rules::{
     Hazard, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload, recreate_once,
@@ -28,14 +28,14 @@ impl Evaluation<'_> {
         if self.is_judged_in_owner(workload) {
             return None;
         }
-        let whole = view.with_template(workload)?;
-        let capped = capped(whole, self.facts);
+        let capped = capped(view.with_template(workload)?, self.facts);
         let previous = match self.review.old {
             Some(Object::Workload(old)) => view.with_template(old),
             _ => None,
         };
         let previous = previous.as_deref();
-        let mut hazards = judge_workload(&Analysis::of(&capped, previous, self.facts));
+        let analysis = Analysis::of(&capped, previous, self.facts);
+        let mut hazards = judge_workload(&analysis);
         if matches!(self.review.mode, Mode::Admit | Mode::Judge) {
             // The API server reports it itself, and knows its own feature gates.
             hazards.retain(|hazard| hazard.rule != codes::UNSUPPORTED_STRATEGY);
@@ -43,24 +43,20 @@ impl Evaluation<'_> {
         if hazards.is_empty() {
             return None;
         }
-        let existing = self.existing(&capped, previous, &hazards);
-        let controlled = self.owner_is_real(&workload.metadata);
-        let owner = workload.metadata.controller.as_deref();
-        Some(self.with_policy(
-            &workload.metadata,
-            workload.kind.name(),
-            controlled,
-            |resolved| {
-                let decisions = Decisions {
-                    resolved,
-                    existing: &existing,
-                    mode: self.review.mode,
-                    owner: owner.filter(|_| controlled),
-                    ship_now: OnceCell::new(),
-                };
-                self.answered(&capped, previous, hazards, &decisions)
-            },
-        ))
+        let existing = self.existing(&analysis, previous, &hazards);
+        let (metadata, kind) = (&workload.metadata, workload.kind.name());
+        let controlled = self.owner_is_real(metadata);
+        Some(self.with_policy(metadata, kind, controlled, |resolved| {
+            let owner = metadata.controller.as_deref();
+            let decisions = Decisions {
+                resolved,
+                existing: &existing,
+                mode: self.review.mode,
+                owner: owner.filter(|_| controlled),
+                ship_now: OnceCell::new(),
+            };
+            self.answered(&capped, previous, hazards, &decisions)
+        }))
     }
 
     /// The answer that the mode asks for: the findings, with remedies or with a patch.
@@ -104,13 +100,14 @@ impl Evaluation<'_> {
     /// The hazards that the update does not cause: they existed in full before it.
     fn existing(
         &self,
-        workload: &Workload,
+        analysis: &Analysis<'_>,
         previous: Option<&Workload>,
         hazards: &[Hazard],
     ) -> Vec<Existing> {
         let Some(old) = previous else {
             return Vec::new();
         };
+        let workload = analysis.workload;
         let capped = capped(Cow::Borrowed(old), self.facts);
         let mut before = judge_workload(&Analysis::of(&capped, None, self.facts));
         if workload.replicas < old.replicas {
@@ -119,27 +116,19 @@ impl Evaluation<'_> {
             let fewer = old.with_replicas(workload.replicas);
             before.extend(judge_workload(&Analysis::of(&fewer, None, self.facts)));
         }
+        let rolls = LazyCell::new(|| starts_a_rollout(workload, self.review.document));
         let existing = hazards.iter().filter(|hazard| !is_new(hazard, &before));
-        let existing: Vec<&Hazard> = existing.collect();
-        let rolls = !existing.is_empty() && starts_a_rollout(workload, self.review.document);
-        let analysis = rolls.then(|| Analysis::of(workload, previous, self.facts));
-        let hits_this_rollout = |hazard: &Hazard| {
-            let analysis = analysis.as_ref();
-            analysis.is_some_and(|analysis| !is_a_step(analysis, old, hazard))
-        };
-        let existing = existing.into_iter().map(|hazard| Existing {
+        let existing = existing.map(|hazard| Existing {
             hazard: hazard.clone(),
-            hits_this_rollout: hits_this_rollout(hazard),
+            hits_this_rollout: *rolls && !is_a_step(analysis, old, hazard),
         });
         existing.collect()
     }
 
     /// The findings alone.
     fn judged(&self, hazards: &[Hazard], decisions: &Decisions<'_>) -> Verdict {
-        hazards
-            .iter()
-            .map(|hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions))
-            .collect()
+        let found = |hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions);
+        hazards.iter().map(found).collect()
     }
 
     /// The findings, each with every remedy that helps.
@@ -164,30 +153,23 @@ impl Evaluation<'_> {
     /// is judged again after each repair, which may cure several hazards at once.
     fn repaired(&self, mut judged: Judged<'_>, decisions: &Decisions<'_>) -> Verdict {
         let mut findings = Vec::new();
-        let mut operations = Vec::new();
-        while let Some((hazard, proposal, result)) = judged
-            .hazards
-            .iter()
-            .map(|hazard| (hazard, decisions.of(hazard)))
-            .filter(|(_, decision)| decision.action == Action::Fix)
-            .find_map(|(hazard, decision)| {
-                let (proposal, result) = judged.repair(hazard, decision.remedy)?;
-                decisions
-                    .permits(&proposal, decision.remedy)
-                    .then(|| (hazard.clone(), proposal, result))
-            })
-        {
-            operations.extend(proposal.patch.0.iter().cloned());
-            let (object, decision) = (self.review.reference, decisions.of(&hazard));
-            findings.push(Finding::repaired(&hazard, object, decision, proposal));
+        while let Some((finding, result)) = judged.hazards.iter().find_map(|hazard| {
+            let decision = decisions.of(hazard);
+            if decision.action != Action::Fix {
+                return None;
+            }
+            let (proposal, result) = judged.repair(hazard, decision.remedy)?;
+            let is_permitted = decisions.permits(&proposal, decision.remedy);
+            let object = self.review.reference;
+            let finding = Finding::repaired(hazard, object, decision, proposal);
+            is_permitted.then_some((finding, result))
+        }) {
+            findings.push(finding);
             judged = result;
         }
         findings.extend(self.judged(&judged.hazards, decisions).findings);
-        Verdict {
-            findings,
-            patch: (!operations.is_empty()).then_some(Patch(operations)),
-            ..Verdict::default()
-        }
+        let verdict: Verdict = findings.into_iter().collect();
+        verdict.with_patch()
     }
 
     fn finding(&self, hazard: &Hazard, action: Action, decisions: &Decisions<'_>) -> Finding {
@@ -206,30 +188,24 @@ impl Evaluation<'_> {
         };
         let object = self.review.reference;
         let mut ways = Vec::new();
-        let mut shorter = None;
         if existed {
             finding.message.push_str(EXISTED);
         }
-        let ship_now = decisions
-            .ship_now
-            .get_or_init(|| self.ship_now(workload, old, decisions));
-        if let Some(change) = ship_now {
+        let ship_now = || self.ship_now(workload, old, decisions);
+        if let Some(change) = decisions.ship_now.get_or_init(ship_now) {
             let stated = states_strategy(self.review.document.object());
-            ways.push(change.sentence(object, stated));
-            shorter = stated
-                .is_none()
-                .then(|| change.sentence(object, Some(true)));
+            let sentence = change.sentence(object, stated);
+            finding.message.push_str(&format!(" {sentence}"));
+            ways.push(sentence);
+            if stated.is_none() {
+                // If there is no room for the command, the shorter sentence is used.
+                ways.push(change.sentence(object, Some(true)));
+            }
         }
         if existed && decisions.resolved.object_may_override {
-            ways.push(last_resort(object, self.review.document.moment()));
-        }
-        for way in &ways {
-            finding.message.push(' ');
-            finding.message.push_str(way);
-        }
-        // The shorter sentence is used if there is no room for the command in the first.
-        if let Some(shorter) = shorter {
-            ways.insert(1, shorter);
+            let sentence = last_resort(object, self.review.document.moment());
+            finding.message.push_str(&format!(" {sentence}"));
+            ways.push(sentence);
         }
         finding.denial = denial::text(object, hazard, &ways);
         finding
@@ -260,12 +236,10 @@ impl Evaluation<'_> {
         let object = self.review.reference;
         let once = recreate_once(object.namespace.as_deref(), &object.name, RECREATE_ONCE);
         let advice = if hazard.advice.contains(RECREATE_OR_ZERO_SURGE) && !is_file {
-            hazard.advice.replace(
-                RECREATE_OR_ZERO_SURGE,
-                &format!(
-                    "Set spec.strategy to RollingUpdate with maxSurge 0 and maxUnavailable 1, or to Recreate (once by {once}, as server-side apply is refused over the live object)",
-                ),
-            )
+            let zero_surge = format!(
+                "Set spec.strategy to RollingUpdate with maxSurge 0 and maxUnavailable 1, or to Recreate (once by {once}, as server-side apply is refused over the live object)"
+            );
+            hazard.advice.replace(RECREATE_OR_ZERO_SURGE, &zero_surge)
         } else {
             format!(
                 "{} If it is live and server-side apply refuses Recreate, run {once} once.",
@@ -289,17 +263,13 @@ const EXISTED: &str = " The object had this fault before your change; your chang
 fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
     let until = now.and_then(|now| {
         let tomorrow = now.checked_add(SignedDuration::from_hours(24)).ok()?;
-        Some(format!(" {}={}", keys::UNTIL, tomorrow.strftime("%F")))
+        Some(format!(" {UNTIL}={}", tomorrow.strftime("%F")))
     });
+    let until = until.unwrap_or_default();
+    let namespace = object.namespace.as_deref().unwrap_or_default();
+    let (kind, name) = (object.kind.to_lowercase(), &object.name);
     format!(
-        "Last resort (the rollout may hang): `kubectl -n {} annotate {} {} {}=warn{} {}=\"{}\"`, then repeat your change.",
-        object.namespace.as_deref().unwrap_or_default(),
-        object.kind.to_lowercase(),
-        object.name,
-        keys::ACTION,
-        until.unwrap_or_default(),
-        keys::REASON,
-        keys::WHY_NOW,
+        "Last resort (the rollout may hang): `kubectl -n {namespace} annotate {kind} {name} {ACTION}=warn{until} {REASON}=\"{WHY_NOW}\"`, then repeat your change."
     )
 }
 
