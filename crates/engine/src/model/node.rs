@@ -90,14 +90,14 @@ const TEMPORARY_TAINTS: [&str; 17] = [
     "cloud.google.com/impending-node-termination",
 ];
 
-/// The prefix of the taints with which aws-node-termination-handler drains a node that its cloud
-/// takes away.
-const TERMINATION: &str = "aws-node-termination-handler/";
-
-/// The prefixes by which the Cluster Autoscaler recognizes taints that nodes have while they start,
-/// or that keep pods off for a time (its FAQ, "How does Cluster Autoscaler treat nodes with
-/// taints").
-const OF_THE_AUTOSCALER: [&str; 3] = [
+/// The prefixes of other taints that are temporary:
+///
+/// * those with which aws-node-termination-handler drains a node that its cloud takes away,
+/// * those by which the Cluster Autoscaler recognizes taints that nodes have while they start, or
+///   that keep pods off for a time (its FAQ, "How does Cluster Autoscaler treat nodes with
+///   taints").
+const TEMPORARY_PREFIXES: [&str; 4] = [
+    "aws-node-termination-handler/",
     "startup-taint.cluster-autoscaler.kubernetes.io/",
     "status-taint.cluster-autoscaler.kubernetes.io/",
     "ignore-taint.cluster-autoscaler.kubernetes.io/",
@@ -111,8 +111,7 @@ const UNTIL_AN_AGENT_RUNS: &str = "/agent-not-ready";
 fn is_temporary(taint: &str) -> bool {
     TEMPORARY_TAINTS.contains(&taint)
         || taint.ends_with(UNTIL_AN_AGENT_RUNS)
-        || taint.starts_with(TERMINATION)
-        || OF_THE_AUTOSCALER
+        || TEMPORARY_PREFIXES
             .iter()
             .any(|prefix| taint.starts_with(prefix))
 }
