@@ -18,7 +18,7 @@ pub(crate) fn attached_to(volume: &UsedVolume, namespace: &str, facts: Facts<'_>
     {
         for node in view.nodes(None) {
             let attached = &node.status.volumes_attached;
-            if attached.contains(&name) {
+            if attached.iter().any(|it| it.name == name) {
                 view.depends_on_node(node);
                 nodes.push(node.metadata.name.clone());
             }

@@ -48,8 +48,8 @@ pub struct NodeStatus {
     pub ready: Option<bool>,
     /// The volumes that the attach-detach controller has attached to it, by the controller's
     /// names: `kubernetes.io/csi/DRIVER^HANDLE`.
-    #[serde(deserialize_with = "attached", skip_serializing)]
-    pub volumes_attached: Box<[Text]>,
+    #[serde(deserialize_with = "nullable", skip_serializing)]
+    pub volumes_attached: Box<[Named]>,
 }
 
 /// The taint that declares a machine to be off: the volumes of its pods are then detached at once,
@@ -291,12 +291,6 @@ fn readiness<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>,
     }))
 }
 
-/// Reads the names of attached volumes.
-fn attached<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Text]>, D::Error> {
-    let volumes: Vec<Named> = nullable(deserializer)?;
-    Ok(volumes.into_iter().map(|volume| volume.name).collect())
-}
-
 /// A selector over nodes: it matches a node if one of its terms does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -429,7 +423,8 @@ mod tests {
         assert!(node.spec.out_of_service);
         assert!(node.spec.taints.is_empty());
         assert_eq!(node.status.ready, Some(false));
-        assert_eq!(*node.status.volumes_attached, ["kubernetes.io/csi/a^1"]);
+        let attached = node.status.volumes_attached.iter();
+        assert!(attached.map(|it| &it.name).eq(["kubernetes.io/csi/a^1"]));
 
         for (conditions, expected) in [
             (r#"[{"type":"Ready","status":"True"}]"#, Some(true)),

@@ -162,9 +162,9 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
 
 /// The volumes attached to a node, by names that a reader can use.
 fn attached_to(node: &Node) -> Vec<Text> {
-    let names = node.status.volumes_attached.iter();
-    names
-        .map(|name| name.strip_prefix(CSI).unwrap_or(name).into())
+    let volumes = node.status.volumes_attached.iter();
+    volumes
+        .map(|it| it.name.strip_prefix(CSI).unwrap_or(&it.name).into())
         .collect()
 }
 
