@@ -128,11 +128,6 @@ impl LiveLookups {
             .map(|(request, _)| request)
     }
 
-    /// Whether the cache is used as it is.
-    pub(super) fn is_unused(&self) -> bool {
-        !self.confirms_cached && self.responses.is_empty()
-    }
-
     /// Looks up one object; `cached` is what the cache has. Without a response the request is
     /// pending.
     pub(super) fn look_up<'a, T: Typed>(

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 
 use super::batch::Turn;
 use super::key::{IndexKey, ObjectKey};
-use super::live_lookups::LiveLookups;
 use super::lookup::Lookup;
 use super::overlay::Overlay;
 use super::store::Snapshot;
@@ -172,9 +171,6 @@ impl<'a> View<'a> {
     /// The other persistent volumes that are the same volume to the attach-detach controller,
     /// by name.
     pub fn twins(&self, volume: &Volume) -> Vec<&'a Volume> {
-        if volume.spec.handle.is_empty() {
-            return Vec::new();
-        }
         // No conclusion is drawn from the absence of further ones.
         let handle = IndexKey::Handle(&volume.spec.handle);
         let is_twin = |other: &&Volume| {
@@ -256,7 +252,8 @@ impl<'a> View<'a> {
     /// Callers record the nodes on which the judgement depends, by `depends_on_drivers`.
     pub(crate) fn lacks_driver(&self, name: &str, driver: &str) -> bool {
         let key = ObjectKey::global(ObjectKind::CsiNode, name);
-        let received = self.live().filter(|lookups| lookups.supersedes(key));
+        let lookups = self.overlay.lookups;
+        let received = lookups.filter(|lookups| lookups.supersedes(key));
         let node: Option<&CsiNode> = match received {
             Some(lookups) => lookups.received.get(key),
             None => self.cluster.get(key),
@@ -269,7 +266,7 @@ impl<'a> View<'a> {
 
     /// Records that the judgement depends on the drivers of the node `name`.
     pub(crate) fn depends_on_drivers(&self, name: &str) {
-        if let Some(lookups) = self.live() {
+        if let Some(lookups) = self.overlay.lookups {
             lookups.depends_on(ObjectKey::global(ObjectKind::CsiNode, name));
         }
     }
@@ -324,14 +321,14 @@ impl<'a> View<'a> {
 
     /// Records that the judgement depends on a node.
     pub(crate) fn depends_on_node(&self, node: &Node) {
-        if let Some(lookups) = self.live() {
+        if let Some(lookups) = self.overlay.lookups {
             lookups.depends_on(ObjectKey::global(ObjectKind::Node, &node.metadata.name));
         }
     }
 
     /// Records that the judgement depends on the wanted nodes, and on the absence of others.
     pub(crate) fn depends_on_nodes(&self, wanted: Option<NodeHint<'_>>) {
-        if let Some(lookups) = self.live()
+        if let Some(lookups) = self.overlay.lookups
             && lookups.confirms_cached
         {
             self.depends_on_all(ObjectKind::Node, "");
@@ -558,7 +555,7 @@ impl<'a> View<'a> {
         key: IndexKey<'_>,
         left_out: impl Fn(&T) -> bool,
     ) -> impl Iterator<Item = &'a T> {
-        let lookups = self.live();
+        let lookups = self.overlay.lookups;
         let is_used = move |object: &&StoredObject| !T::of(object).is_some_and(&left_out);
         let used = self.further(&[key]).filter(is_used).inspect(move |object| {
             if let Some(lookups) = lookups {
@@ -570,7 +567,7 @@ impl<'a> View<'a> {
 
     /// A superset of the cluster's own objects with these index keys.
     fn further(self, keys: &[IndexKey<'_>]) -> impl Iterator<Item = &'a StoredObject> + use<'a> {
-        let lookups = self.live();
+        let lookups = self.overlay.lookups;
         let received = lookups.map(|lookups| lookups.received.objects.with_all(keys));
         let is_current =
             move |object: &&StoredObject| lookups.is_none_or(|it| !it.supersedes(object.key()));
@@ -599,16 +596,11 @@ impl<'a> View<'a> {
 
     /// Records that the judgement depends on the absence of other objects of a kind.
     fn depends_on_all(&self, kind: ObjectKind, namespace: &str) {
-        if let Some(lookups) = self.live()
+        if let Some(lookups) = self.overlay.lookups
             && self.cluster.is_synced(kind)
         {
             lookups.depends_on_all(kind, namespace);
         }
-    }
-
-    /// The live look-ups, unless the cache is used as it is.
-    fn live(&self) -> Option<&'a LiveLookups> {
-        self.overlay.lookups.filter(|lookups| !lookups.is_unused())
     }
 }
 
