@@ -113,7 +113,7 @@ impl Snapshot {
             .map_or_else(|| self.missing(key.kind), Lookup::Found)
     }
 
-    fn missing<T>(&self, kind: ObjectKind) -> Lookup<T> {
+    pub(super) fn missing<T>(&self, kind: ObjectKind) -> Lookup<T> {
         if self.is_synced(kind) {
             Lookup::Absent
         } else {
@@ -121,20 +121,9 @@ impl Snapshot {
         }
     }
 
-    /// Whether nodes are known.
-    pub(super) fn nodes_known(&self) -> Lookup<()> {
-        if self.is_synced(ObjectKind::Node) && self.count(ObjectKind::Node) > 0 {
-            Lookup::Found(())
-        } else {
-            self.missing(ObjectKind::Node)
-        }
-    }
-
-    pub(super) fn default_class(&self) -> Lookup<&StorageClass> {
-        match self.known_default_class() {
-            Some(class) if self.is_synced(ObjectKind::StorageClass) => Lookup::Found(class),
-            _ => self.missing(ObjectKind::StorageClass),
-        }
+    /// Whether a list of all objects of `kind` was complete once, and there are any now.
+    pub(super) fn knows_any(&self, kind: ObjectKind) -> bool {
+        self.is_synced(kind) && self.count(kind) > 0
     }
 
     /// The default class among the known ones; one that is not synced yet may take precedence.

@@ -207,18 +207,19 @@ impl<'a> View<'a> {
         if let Some(class) = nearer.find_map(|it| it.known_default_class()) {
             return Lookup::Found(class);
         }
-        self.depends_on_all(ObjectKind::StorageClass, "");
-        match self.overlay.lookups {
-            Some(lookups) if lookups.has_listed(ObjectKind::StorageClass) => lookups
-                .received
-                .known_default_class()
-                .map_or(Lookup::Absent, Lookup::Found),
-            _ => match self.cluster.default_class() {
-                Lookup::Found(class) => {
-                    self.find(ObjectKind::StorageClass, "", &class.metadata.name)
-                }
-                missing => missing,
-            },
+        let kind = ObjectKind::StorageClass;
+        self.depends_on_all(kind, "");
+        if let Some(lookups) = self.overlay.lookups
+            && lookups.has_listed(kind)
+        {
+            let class = lookups.received.known_default_class();
+            return class.map_or(Lookup::Absent, Lookup::Found);
+        }
+        match self.cluster.known_default_class() {
+            Some(class) if self.cluster.is_synced(kind) => {
+                self.find(kind, "", &class.metadata.name)
+            }
+            _ => self.cluster.missing(kind),
         }
     }
 
@@ -259,8 +260,7 @@ impl<'a> View<'a> {
             None => self.cluster.get(key),
         };
         // Files without any CSINode do not show the drivers of nodes.
-        let is_known = self.cluster.is_synced(ObjectKind::CsiNode)
-            && self.cluster.count(ObjectKind::CsiNode) > 0;
+        let is_known = self.cluster.knows_any(ObjectKind::CsiNode);
         node.map_or(is_known, |node| !node.has(driver))
     }
 
@@ -277,14 +277,9 @@ impl<'a> View<'a> {
         self.find(ObjectKind::Lease, NODE_LEASES, name)
     }
 
-    /// Whether any node is known, or the reason for which none is.
-    pub fn nodes_known(&self) -> Lookup<()> {
-        self.cluster.nodes_known()
-    }
-
     /// Whether any node is known.
-    pub(crate) fn knows_nodes(&self) -> bool {
-        self.nodes_known().found().is_some()
+    pub fn knows_nodes(&self) -> bool {
+        self.cluster.knows_any(ObjectKind::Node)
     }
 
     /// The nodes, each once. `wanted` narrows them to those with one of the label pairs.
