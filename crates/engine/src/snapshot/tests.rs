@@ -425,23 +425,8 @@ fn overlays_take_precedence_over_the_cluster() {
     assert!(view.claim("shop", "near").found().is_some());
     assert!(view.claim("shop", "far").found().is_some());
     assert_eq!(view.claim("shop", "none"), Lookup::Absent);
+    assert_eq!(view.claim("blog", "near"), Lookup::Absent);
     assert!(view.storage_class("fast").found().is_some());
-}
-
-#[test]
-fn an_arriving_claim_is_found() {
-    let cluster = filled([claim("shop", "other")]);
-    let Object::Claim(arriving) = claim("shop", "data") else {
-        unreachable!("a claim was made");
-    };
-    let overlay = Overlay {
-        arriving: Some(&arriving),
-        ..Overlay::NOTHING
-    };
-    let view = View::new(&cluster, &overlay);
-    assert_eq!(view.claim("shop", "data"), Lookup::Found(&arriving));
-    assert!(view.claim("shop", "other").found().is_some());
-    assert_eq!(view.claim("blog", "data"), Lookup::Absent);
 }
 
 #[test]

@@ -111,12 +111,7 @@ impl<'a> View<'a> {
 
     /// The claim `name` in `namespace`.
     pub fn claim(&self, namespace: &str, name: &str) -> Lookup<&'a Claim> {
-        match self.overlay.arriving {
-            Some(claim) if claim.metadata.name == name && claim.metadata.namespace == namespace => {
-                Lookup::Found(claim)
-            }
-            _ => self.find(ObjectKind::Claim, namespace, name),
-        }
+        self.find(ObjectKind::Claim, namespace, name)
     }
 
     /// The namespaces, sorted, that have a claim with this name.
