@@ -139,31 +139,6 @@ impl<'de> Deserialize<'de> for Kind {
     }
 }
 
-impl<'de> Deserialize<'de> for Glob {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let pattern = Text::deserialize(deserializer)?;
-        Self::new(&pattern).ok_or_else(|| {
-            D::Error::custom(format_args!(
-                "no object can be called \"{pattern}\"; names are lower case letters, digits, \"-\" and \".\", \
-                 and here \"*\" stands for any text and \"?\" for one character"
-            ))
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for AccountGlob {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let pattern = Text::deserialize(deserializer)?;
-        Self::new(&pattern).ok_or_else(|| {
-            D::Error::custom(format_args!(
-                "\"{pattern}\" names no account; give the whole name of a user or service account, \
-                 as in system:serviceaccount:NAMESPACE:NAME, with \"*\" for any text and \"?\" for \
-                 one character in it"
-            ))
-        })
-    }
-}
-
 /// Reads a reason that is not empty.
 pub(super) fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
     let reason = Text::deserialize(deserializer)?;
