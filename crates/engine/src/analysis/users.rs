@@ -19,9 +19,8 @@ const MADE: usize = 256;
 /// The claims that a StatefulSet's templates make for its pods: the number of the template, and the
 /// claim's name.
 pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)> {
-    let templates = workload.claim_templates.iter().enumerate();
-    let claims = templates.flat_map(|(at, template)| {
-        let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
+    let stems = workload.claim_stems().enumerate();
+    let claims = stems.flat_map(|(at, stem)| {
         workload
             .ordinals()
             .map(move |ordinal| (at, format!("{stem}-{ordinal}")))

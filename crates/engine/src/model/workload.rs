@@ -286,6 +286,13 @@ impl Workload {
         is_judged.then_some((owner, controller))
     }
 
+    /// The names of the claims that its claim templates create, in their order and without the dash
+    /// and the ordinal of the pod.
+    pub fn claim_stems(&self) -> impl Iterator<Item = String> {
+        let templates = self.claim_templates.iter();
+        templates.map(|template| format!("{}-{}", template.metadata.name, self.metadata.name))
+    }
+
     /// Whether a claim template creates `claim` for one of the pods (`data-postgres-0`).
     ///
     /// Source: `getPersistentVolumeClaimName` in the StatefulSet controller.

@@ -188,8 +188,7 @@ fn workload_keys(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
             claim: &claim,
         });
     }
-    for template in &workload.claim_templates {
-        let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
+    for stem in workload.claim_stems() {
         add(IndexKey::ClaimStem {
             namespace,
             stem: &stem,
