@@ -50,11 +50,6 @@ impl KindRow {
             ..Self::namespaced(api_version, name, plural)
         }
     }
-
-    /// The API group, empty for the core one.
-    pub(super) fn group(&self) -> &'static str {
-        group_of(self.api_version)
-    }
 }
 
 /// The API group of an `apiVersion`, empty for the core one.
@@ -207,7 +202,7 @@ impl ObjectKind {
 
     /// The API group, empty for the core one.
     pub fn group(self) -> &'static str {
-        self.row().group()
+        group_of(self.api_version())
     }
 
     /// The kind's name.

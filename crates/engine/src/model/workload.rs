@@ -7,7 +7,7 @@ use super::Text;
 use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
 use super::metadata::{Controller, Metadata};
-use super::object::KindRow;
+use super::object::{KindRow, group_of};
 use super::pod::PodTemplate;
 use super::strategy::Strategy;
 
@@ -81,7 +81,7 @@ impl WorkloadKind {
 
     /// The API group, empty for the core one.
     pub fn group(self) -> &'static str {
-        self.row().group()
+        group_of(self.api_version())
     }
 
     /// Whether every cluster serves it. Other kinds are served only if their controller is
