@@ -150,24 +150,34 @@ pub(super) fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text,
     Ok(reason.trim().into())
 }
 
-pub(super) fn parse(text: &str, file: &str) -> Result<Policy, PolicyError> {
-    let options = serde_saphyr::options! { with_snippet: false };
-    let read: Option<File> = serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| PolicyError::from_yaml(file, &error))?;
-    let read = read.unwrap_or_default();
-    let built_in = Policy::default();
-    Ok(Policy {
-        defaults: built_in.defaults.overlaid(read.defaults),
-        nodes: read.nodes.unwrap_or(built_in.nodes),
-        namespaces: (read.namespaces.into_iter())
-            .map(|entry| namespace_entry(entry, file))
-            .collect::<Result<_, _>>()?,
-        exemptions: (read.exemptions.into_iter())
-            .map(|entry| exemption(entry, file))
-            .collect::<Result<_, _>>()?,
-        provisioners: provisioners(read.provisioners, file)?,
-        fencing_accounts: read.fencing.accounts,
-    })
+impl Policy {
+    /// Reads a policy. `file` is the name used in errors.
+    ///
+    /// Settings that the text leaves out are as in [`Policy::default`]; an empty text is the
+    /// built-in policy.
+    ///
+    /// # Errors
+    ///
+    /// The first word in the text that the policy does not know or cannot use, with its place.
+    pub fn parse(text: &str, file: &str) -> Result<Self, PolicyError> {
+        let options = serde_saphyr::options! { with_snippet: false };
+        let read: Option<File> = serde_saphyr::from_str_with_options(text, options)
+            .map_err(|error| PolicyError::from_yaml(file, &error))?;
+        let read = read.unwrap_or_default();
+        let built_in = Self::default();
+        Ok(Self {
+            defaults: built_in.defaults.overlaid(read.defaults),
+            nodes: read.nodes.unwrap_or(built_in.nodes),
+            namespaces: (read.namespaces.into_iter())
+                .map(|entry| namespace_entry(entry, file))
+                .collect::<Result<_, _>>()?,
+            exemptions: (read.exemptions.into_iter())
+                .map(|entry| exemption(entry, file))
+                .collect::<Result<_, _>>()?,
+            provisioners: provisioners(read.provisioners, file)?,
+            fencing_accounts: read.fencing.accounts,
+        })
+    }
 }
 
 pub(super) fn actions<'de, D: Deserializer<'de>>(

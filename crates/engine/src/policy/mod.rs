@@ -44,18 +44,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reads a policy. `file` is the name used in errors.
-    ///
-    /// Settings that the text leaves out are as in [`Policy::default`]; an empty text is the
-    /// built-in policy.
-    ///
-    /// # Errors
-    ///
-    /// The first word in the text that the policy does not know or cannot use, with its place.
-    pub fn parse(text: &str, file: &str) -> Result<Self, PolicyError> {
-        file::parse(text, file)
-    }
-
     /// Reads a policy from a file's bytes, as [`Self::parse`] does.
     ///
     /// # Errors
