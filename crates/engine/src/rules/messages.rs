@@ -306,7 +306,7 @@ pub(super) fn who_shares(facts: Facts<'_>, mode: VolumeMode) -> String {
 /// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for
 /// that volume mode, by name. A class from checked files may not be in the cluster.
 fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
-    let whose = if facts.view.is_partial() {
+    let whose = if facts.view.overlay().partial {
         ""
     } else {
         " of this cluster"

@@ -104,11 +104,6 @@ impl<'a> View<'a> {
         self.overlay
     }
 
-    /// Whether the cluster may have more objects than this view.
-    pub(crate) const fn is_partial(&self) -> bool {
-        self.overlay.partial
-    }
-
     /// The claim `name` in `namespace`.
     pub fn claim(&self, namespace: &str, name: &str) -> Lookup<&'a Claim> {
         self.find(ObjectKind::Claim, namespace, name)
