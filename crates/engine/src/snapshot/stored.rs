@@ -124,7 +124,12 @@ impl StoredObject {
         match self {
             Self::Workload(workload) => workload_keys(workload, add),
             Self::Volume(volume) => volume_keys(volume, add),
-            Self::StorageClass(_) => add(IndexKey::Kind(ObjectKind::StorageClass)),
+            Self::StorageClass(class) => {
+                add(IndexKey::Kind(ObjectKind::StorageClass));
+                if class.is_default() {
+                    add(IndexKey::DefaultClass);
+                }
+            }
             Self::Node(node) => {
                 add(IndexKey::Kind(ObjectKind::Node));
                 for (key, value) in node.metadata.labels.iter() {

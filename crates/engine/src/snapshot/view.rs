@@ -193,7 +193,7 @@ impl<'a> View<'a> {
     /// name (`GetDefaultClass` in the Kubernetes source).
     pub fn default_storage_class(&self) -> Lookup<&'a StorageClass> {
         let mut nearer = self.overlay.nearer.iter();
-        if let Some(class) = nearer.find_map(|it| it.known_default_class()) {
+        if let Some(class) = nearer.find_map(|it| self.default_class_in(it)) {
             return Lookup::Found(class);
         }
         let kind = ObjectKind::StorageClass;
@@ -201,15 +201,28 @@ impl<'a> View<'a> {
         if let Some(lookups) = self.overlay.lookups
             && lookups.has_listed(kind)
         {
-            let class = lookups.received.known_default_class();
+            let class = self.default_class_in(&lookups.received);
             return class.map_or(Lookup::Absent, Lookup::Found);
         }
-        match self.cluster.known_default_class() {
+        match self.default_class_in(self.cluster) {
             Some(class) if self.cluster.is_synced(kind) => {
                 self.find(kind, "", &class.metadata.name)
             }
             _ => self.cluster.missing(kind),
         }
+    }
+
+    /// The default class among the known ones; one that is not synced yet may take precedence.
+    fn default_class_in(&self, snapshot: &'a Snapshot) -> Option<&'a StorageClass> {
+        let classes = snapshot.objects.with(IndexKey::DefaultClass).iter();
+        classes
+            .take_while(|_| self.spend(1))
+            .filter_map(StorageClass::of)
+            .filter(|class| class.is_default())
+            .max_by(|a, b| {
+                let (a, b) = (&a.metadata, &b.metadata);
+                (&a.creation_timestamp, &b.name).cmp(&(&b.creation_timestamp, &a.name))
+            })
     }
 
     /// Every storage class, by name. They serve only for advice, so the cached ones are not
