@@ -64,7 +64,7 @@ impl WorkloadKind {
 
     /// The kind with this name in the API group.
     pub fn find(name: &str, group: &str) -> Option<Self> {
-        Self::from_name(name).filter(|kind| kind.group() == group)
+        Self::from_name(name).filter(|kind| group_of(kind.row().api_version) == group)
     }
 
     /// The kind with this plural name, `deployments` for example.
@@ -72,16 +72,6 @@ impl WorkloadKind {
         Self::ALL
             .into_iter()
             .find(|kind| kind.row().plural == resource)
-    }
-
-    /// The `apiVersion` of its manifests.
-    pub const fn api_version(self) -> &'static str {
-        self.row().api_version
-    }
-
-    /// The API group, empty for the core one.
-    pub fn group(self) -> &'static str {
-        group_of(self.api_version())
     }
 
     /// Whether every cluster serves it. Other kinds are served only if their controller is
@@ -273,7 +263,7 @@ impl Workload {
     pub(crate) fn judged_owner(&self) -> Option<(WorkloadKind, &Controller)> {
         let controller = self.metadata.controller.as_deref()?;
         let owner = WorkloadKind::from_name(&controller.kind)
-            .filter(|kind| kind.api_version() == controller.api_version)?;
+            .filter(|kind| kind.row().api_version == controller.api_version)?;
         let is_judged = match self.kind {
             WorkloadKind::ReplicaSet => {
                 matches!(owner, WorkloadKind::Deployment | WorkloadKind::Rollout)

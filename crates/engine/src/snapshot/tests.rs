@@ -236,7 +236,7 @@ fn a_user_of_a_claim_does_not_hide_behind_an_owner() {
         spec.as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
-        let group = kind(name).group();
+        let group = ObjectKind::Workload(kind(name)).group();
         object(group, name, json!({"metadata": metadata, "spec": spec}))
     };
     // The kinds of the owned object and its owner, the owner's `apiVersion` in the reference, its
