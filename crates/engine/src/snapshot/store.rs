@@ -98,16 +98,8 @@ impl Snapshot {
     }
 
     pub(super) fn look_up<T: Typed>(&self, key: ObjectKey<'_>) -> Lookup<&T> {
-        self.get(key)
-            .map_or_else(|| self.missing(key.kind), Lookup::Found)
-    }
-
-    pub(super) fn missing<T>(&self, kind: ObjectKind) -> Lookup<T> {
-        if self.is_synced(kind) {
-            Lookup::Absent
-        } else {
-            Lookup::NotSynced
-        }
+        let missing = || Lookup::of(None, self.is_synced(key.kind));
+        self.get(key).map_or_else(missing, Lookup::Found)
     }
 
     /// Whether a list of all objects of `kind` was complete once, and there are any now.

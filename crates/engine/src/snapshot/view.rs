@@ -201,14 +201,12 @@ impl<'a> View<'a> {
         if let Some(lookups) = self.overlay.lookups
             && lookups.has_listed(kind)
         {
-            let class = self.default_class_in(&lookups.received);
-            return class.map_or(Lookup::Absent, Lookup::Found);
+            return Lookup::of(self.default_class_in(&lookups.received), true);
         }
+        let is_synced = self.cluster.is_synced(kind);
         match self.default_class_in(self.cluster) {
-            Some(class) if self.cluster.is_synced(kind) => {
-                self.find(kind, "", &class.metadata.name)
-            }
-            _ => self.cluster.missing(kind),
+            Some(class) if is_synced => self.find(kind, "", &class.metadata.name),
+            _ => Lookup::of(None, is_synced),
         }
     }
 
