@@ -65,8 +65,8 @@ struct Entry {
     r#match: Spanned<Match>,
     #[serde(default)]
     outcomes: BTreeMap<Outcome, Action>,
-    #[serde(default, deserialize_with = "actions")]
-    rules: BTreeMap<&'static str, Action>,
+    #[serde(default)]
+    rules: BTreeMap<Rule, Action>,
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
@@ -178,13 +178,6 @@ impl Policy {
             fencing_accounts: read.fencing.accounts,
         })
     }
-}
-
-pub(super) fn actions<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<&'static str, Action>, D::Error> {
-    let rules = BTreeMap::<Rule, Action>::deserialize(deserializer)?.into_iter();
-    Ok(rules.map(|(Rule(code), action)| (code, action)).collect())
 }
 
 fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyError> {
