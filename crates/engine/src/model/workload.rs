@@ -11,9 +11,10 @@ use super::object::{KindRow, group_of};
 use super::pod::PodTemplate;
 use super::strategy::Strategy;
 
-/// Declares every kind of workload, once: its `apiVersion` and its plural name.
+/// Declares every kind of workload, once: its `apiVersion`, its plural name, and the label that
+/// differs between the pods of two revisions.
 macro_rules! kinds {
-    ($($kind:ident: $api_version:literal $plural:literal,)+) => {
+    ($($kind:ident: $api_version:literal $plural:literal $revision_label:expr,)+) => {
         /// The kinds of workload.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum WorkloadKind {
@@ -32,23 +33,30 @@ macro_rules! kinds {
                     })+
                 }
             }
+
+            /// The label that differs between the pods of two revisions.
+            pub const fn revision_label(self) -> Option<&'static str> {
+                match self {
+                    $(Self::$kind => $revision_label,)+
+                }
+            }
         }
     };
 }
 
 kinds! {
-    Deployment: "apps/v1" "deployments",
-    ReplicaSet: "apps/v1" "replicasets",
-    StatefulSet: "apps/v1" "statefulsets",
-    DaemonSet: "apps/v1" "daemonsets",
-    Job: "batch/v1" "jobs",
-    CronJob: "batch/v1" "cronjobs",
-    ReplicationController: "v1" "replicationcontrollers",
-    Pod: "v1" "pods",
-    Rollout: "argoproj.io/v1alpha1" "rollouts",
-    ScaledJob: "keda.sh/v1alpha1" "scaledjobs",
-    DeploymentConfig: "apps.openshift.io/v1" "deploymentconfigs",
-    CloneSet: "apps.kruise.io/v1alpha1" "clonesets",
+    Deployment: "apps/v1" "deployments" Some("pod-template-hash"),
+    ReplicaSet: "apps/v1" "replicasets" None,
+    StatefulSet: "apps/v1" "statefulsets" Some("controller-revision-hash"),
+    DaemonSet: "apps/v1" "daemonsets" Some("controller-revision-hash"),
+    Job: "batch/v1" "jobs" None,
+    CronJob: "batch/v1" "cronjobs" None,
+    ReplicationController: "v1" "replicationcontrollers" None,
+    Pod: "v1" "pods" None,
+    Rollout: "argoproj.io/v1alpha1" "rollouts" Some("rollouts-pod-template-hash"),
+    ScaledJob: "keda.sh/v1alpha1" "scaledjobs" None,
+    DeploymentConfig: "apps.openshift.io/v1" "deploymentconfigs" Some("deployment"),
+    CloneSet: "apps.kruise.io/v1alpha1" "clonesets" Some("controller-revision-hash"),
 }
 
 impl WorkloadKind {
@@ -107,24 +115,6 @@ impl WorkloadKind {
                 | Self::DeploymentConfig
                 | Self::CloneSet
         )
-    }
-
-    /// The label that differs between the pods of two revisions.
-    pub const fn revision_label(self) -> Option<&'static str> {
-        match self {
-            Self::Deployment => Some("pod-template-hash"),
-            Self::StatefulSet | Self::DaemonSet | Self::CloneSet => {
-                Some("controller-revision-hash")
-            }
-            Self::Rollout => Some("rollouts-pod-template-hash"),
-            Self::DeploymentConfig => Some("deployment"),
-            Self::ReplicaSet
-            | Self::Job
-            | Self::CronJob
-            | Self::ScaledJob
-            | Self::ReplicationController
-            | Self::Pod => None,
-        }
     }
 
     /// Whether one of the label keys tells the pods of two revisions apart.
