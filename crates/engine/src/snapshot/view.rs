@@ -383,12 +383,10 @@ impl<'a> View<'a> {
     /// that their selector does not match, and replace most objects of another template. The
     /// remaining case is an owner that does not use the claim and keeps an object that does.
     fn is_covered(&self, workload: &Workload, claim: &str) -> bool {
-        let Some((kind, controller)) = workload.judged_owner() else {
-            return false;
-        };
-        if !kind.is_built_in() {
+        let owner = workload.judged_owner();
+        let Some((kind, controller)) = owner.filter(|(kind, _)| kind.is_built_in()) else {
             return self.owner_is_judged(workload);
-        }
+        };
         let owner = self.workload(kind, &workload.metadata.namespace, &controller.name);
         owner.found().is_none_or(|owner| {
             owner.metadata.uid.contradicts(controller.uid)
