@@ -480,7 +480,7 @@ impl<'a> View<'a> {
     }
 
     /// The autoscalers that scale the workload.
-    pub(crate) fn autoscalers(&self, workload: &Workload) -> Vec<&'a Autoscaler> {
+    pub fn autoscalers(&self, workload: &Workload) -> Vec<&'a Autoscaler> {
         let metadata = &workload.metadata;
         self.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
     }
