@@ -12,7 +12,7 @@ mod shared;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use engine::model::object::{Object, ObjectRef};
+use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::snapshot::Snapshot;
 use engine::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use serde_json::Value;
@@ -43,7 +43,7 @@ fn judge(knot: &Knot, cluster: &Snapshot, effective: &EffectivePolicy) -> Verdic
         unreachable!("knots are of workloads")
     };
     let reference = ObjectRef {
-        api_version: format!("{}/v1", workload.kind.group()).into(),
+        api_version: format!("{}/v1", ObjectKind::Workload(workload.kind).group()).into(),
         kind: workload.kind.name().into(),
         namespace: Some("shop".into()),
         name: "w-0".into(),

@@ -10,7 +10,6 @@ mod harness;
 use std::time::Duration;
 
 use engine::model::workload::WorkloadKind;
-use engine::snapshot::Lookup;
 use harness::shorthand::list;
 use harness::{Needs, until};
 use kube::Config;
@@ -78,7 +77,7 @@ fn objects_of_every_kind_arrive() {
         let driver = view.csi_driver("live-view.example.com").found().unwrap();
         assert!(!driver.is_attached());
         assert_eq!(view.free_volumes("live-view").len(), 1);
-        assert_eq!(view.nodes_known(), Lookup::Found(()));
+        assert!(view.knows_nodes());
     });
 
     let delete = "delete deployment,pod --all --force --wait=false";

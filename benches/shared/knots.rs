@@ -152,7 +152,7 @@ fn workload(
     };
     let json = format!(
         r#"{{"apiVersion":"{}/v1","kind":"{}","metadata":{{"name":"w-{number}","namespace":"shop"}},"spec":{spec}}}"#,
-        kind.group(),
+        ObjectKind::Workload(kind).group(),
         kind.name()
     );
     ObjectKind::Workload(kind)

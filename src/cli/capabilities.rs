@@ -10,7 +10,7 @@ use serde_json::json;
 use super::cluster::ClusterArgs;
 use super::error::CommandError;
 use super::output::print;
-use engine::model::access_mode::{AccessMode, AccessModes};
+use engine::model::access_mode::AccessModes;
 use engine::model::object::ObjectKind;
 use engine::model::storage_class::StorageClass;
 use engine::snapshot::Snapshot;
@@ -158,8 +158,8 @@ fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
     for (name, modes) in [("Filesystem", &class.filesystem), ("Block", &class.block)] {
         line(name, &granted(modes));
         for conditional in &modes.conditional {
-            let names = listed(conditional.modes);
-            line("", &format!("{names}: {}", conditional.condition));
+            let condition = format!("{}: {}", conditional.modes, conditional.condition);
+            line("", &condition);
         }
         if let Some(confidence) = modes.confidence {
             line("", confidence);
@@ -178,14 +178,6 @@ fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
 }
 
 fn granted(summary: &ModeSummary) -> String {
-    match summary.modes {
-        None => "unknown".to_owned(),
-        Some(modes) if modes.is_empty() => "none".to_owned(),
-        Some(modes) => listed(modes),
-    }
-}
-
-fn listed(modes: AccessModes) -> String {
-    let names: Vec<&str> = modes.iter().map(AccessMode::name).collect();
-    names.join(", ")
+    let modes = summary.modes.as_ref();
+    modes.map_or_else(|| "unknown".to_owned(), AccessModes::to_string)
 }

@@ -25,7 +25,7 @@ use engine::model::claim::Claim;
 use engine::model::in_tree::csi_driver_of;
 use engine::model::object::{Object, ObjectKind};
 use engine::model::volume::Volume;
-use engine::model::workload::{Workload, WorkloadKind};
+use engine::model::workload::WorkloadKind;
 use engine::storage::likely_classes;
 use manifest::objects::Item;
 use place::Places;
@@ -176,7 +176,7 @@ impl<'p> Scopes<'p> {
                     let users = self.users.entry(claim_key(namespace, claim));
                     users.or_default().push(number);
                 }
-                for stem in stems(workload) {
+                for stem in workload.claim_stems() {
                     let makers = self.makers.entry(claim_key(namespace, stem));
                     makers.or_default().push(number);
                 }
@@ -468,13 +468,6 @@ fn target(autoscaler: &Autoscaler) -> Option<Key> {
         autoscaler.metadata.namespace.clone(),
         autoscaler.spec.scale_target_ref.name.clone(),
     ))
-}
-
-/// The names of the claims that a StatefulSet creates, without the number.
-fn stems(workload: &Workload) -> impl Iterator<Item = Text> {
-    let templates = workload.claim_templates.iter();
-    templates
-        .map(|template| format!("{}-{}", template.metadata.name, workload.metadata.name).into())
 }
 
 /// Whether two definitions of one object are the same in all fields that matter.

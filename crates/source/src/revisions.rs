@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use engine::model::Text;
 use engine::model::metadata::is_name;
+use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
 use http::header::ACCEPT;
 use http::{HeaderValue, StatusCode};
@@ -560,7 +561,7 @@ fn is_to(reference: &OwnerReference, owner: &Owner<'_>) -> bool {
         && reference.uid == owner.uid
         && reference.name == owner.name
         && reference.kind == owner.kind.name()
-        && reference.api_version == owner.kind.api_version()
+        && reference.api_version == ObjectKind::Workload(owner.kind).api_version()
 }
 
 #[derive(Default, Deserialize)]

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::parse::Parsed;
-use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, stems, target};
+use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, target};
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::{Object, ObjectKind};
@@ -406,7 +406,7 @@ impl<'p> Walk<'_, 'p> {
     /// Collects the claims that a StatefulSet creates for its first pods.
     fn claims_of_templates(&mut self, number: usize, workload: &Workload) {
         let source = self.scopes.source(number);
-        for stem in stems(workload) {
+        for stem in workload.claim_stems() {
             let first = workload.first_ordinal;
             let pods = workload.replicas.min(MAX_ORDINALS);
             for ordinal in first..first.saturating_add(pods) {

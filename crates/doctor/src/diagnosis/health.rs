@@ -55,9 +55,9 @@ impl Examined {
     pub(super) fn of(index: &Index<'_>, name: &str) -> Self {
         let observed = index.facts.observed;
         let now = index.clock.of_nodes;
-        let lease = looked_up(index.leases.get(name).copied(), observed.has_read("leases"));
+        let lease = Lookup::of(index.leases.get(name).copied(), observed.has_read("leases"));
         let node = index.nodes.get(name).copied();
-        let ready = looked_up(node, observed.has_read("nodes"));
+        let ready = Lookup::of(node, observed.has_read("nodes"));
         let ready = ready.map(|node| node.status.ready);
         let taints = node
             .map(|node| node.spec.taints.as_slice())
@@ -88,15 +88,6 @@ impl Examined {
             cordoned: node.is_some_and(|node| node.spec.unschedulable),
             out_of_service: taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),
         }
-    }
-}
-
-/// The result of a look-up; `has_read` says whether all objects of the kind have been read.
-fn looked_up<T>(found: Option<T>, has_read: bool) -> Lookup<T> {
-    match (found, has_read) {
-        (Some(found), _) => Lookup::Found(found),
-        (None, true) => Lookup::Absent,
-        (None, false) => Lookup::NotSynced,
     }
 }
 

@@ -473,9 +473,8 @@ impl<'a> WaitingPod<'a> {
     /// The autoscaler that may give the pod's workload more than one pod.
     pub(super) fn autoscaler(&self) -> Option<&'a Autoscaler> {
         let workload = self.workload()?;
-        let metadata = &workload.metadata;
         self.view()
-            .autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
+            .autoscalers(workload)
             .into_iter()
             .find(|autoscaler| autoscaler.most(workload.replicas) > 1)
     }

@@ -55,7 +55,7 @@ pub(crate) fn is_never_attached(modes: AccessModes, driver: &str, facts: Facts<'
         && !modes.contains(AccessMode::ReadWriteMany)
         && match attach(driver, facts) {
             Attach::Required { .. } => true,
-            Attach::Assumed => !facts.view.is_partial(),
+            Attach::Assumed => !facts.view.overlay().partial,
             _ => false,
         }
 }

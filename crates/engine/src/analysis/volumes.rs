@@ -253,9 +253,9 @@ impl Claimed<'_> {
     /// something out of view is known to make the class.
     fn without_class(&mut self, missing: Missing) -> AttachConstraint {
         self.used.modes = self.claim.spec.access_modes;
-        let (view, overlay) = (self.facts.view, self.facts.view.overlay());
+        let overlay = self.facts.view.overlay();
         let grounds = match &missing {
-            _ if !view.is_partial() => None,
+            _ if !overlay.partial => None,
             Missing::Class(name, _) => match self.by_class_name(name, &missing) {
                 Some(likely) => return likely,
                 None if overlay.made_classes.contains(name) => None,
@@ -430,7 +430,7 @@ fn grounds(attach: Attach, facts: Facts<'_>) -> Result<Grounds, AttachSource> {
     Ok(match attach {
         Attach::NotRequired { by } => return Err(by),
         Attach::Required { .. } => Grounds::Known,
-        Attach::Assumed if !facts.view.is_partial() => Grounds::NoCsiDriver,
+        Attach::Assumed if !facts.view.overlay().partial => Grounds::NoCsiDriver,
         Attach::BySetup => Grounds::FlexVolume,
         Attach::Assumed | Attach::Unforeseen => Grounds::UnknownDriver,
     })

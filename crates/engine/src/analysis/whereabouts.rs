@@ -18,7 +18,8 @@ pub(crate) fn attached_to(volume: &UsedVolume, namespace: &str, facts: Facts<'_>
     {
         let cost = |node: &Node| 1 + node.status.volumes_attached.len() / 16;
         let seen = (view.nodes(None)).take_while(|node| view.spend(cost(node)));
-        for node in seen.filter(|node| node.status.volumes_attached.contains(&name)) {
+        let has = |node: &&Node| (node.status.volumes_attached.iter()).any(|it| it.name == name);
+        for node in seen.filter(has) {
             view.depends_on_node(node);
             nodes.push(node.metadata.name.clone());
         }

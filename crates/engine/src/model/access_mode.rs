@@ -128,11 +128,8 @@ impl AccessModes {
 
 impl FromIterator<AccessMode> for AccessModes {
     fn from_iter<I: IntoIterator<Item = AccessMode>>(modes: I) -> Self {
-        let mut set = Self::EMPTY;
-        for mode in modes {
-            set.insert(mode);
-        }
-        set
+        let modes = modes.into_iter().map(|mode| Self::of(&[mode]));
+        modes.fold(Self::EMPTY, Self::union)
     }
 }
 

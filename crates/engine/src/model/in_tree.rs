@@ -169,16 +169,10 @@ impl InTreeType {
 /// The name under which Kubernetes looks for the CSIDriver object of a provisioner: the CSI driver
 /// that replaced an in-tree provisioner, if there is one, else the name itself.
 pub fn csi_driver_of(provisioner: &str) -> &str {
-    // Other provisioners are names of CSI drivers.
-    if !provisioner.starts_with("kubernetes.io/") {
-        return provisioner;
-    }
-    match TYPES.iter().find(|each| each.provisioner == provisioner) {
-        Some(InTreeType {
-            attaching: AsDriver(driver),
-            ..
-        }) => driver,
-        _ => provisioner,
+    let in_tree = TYPES.iter().find(|each| each.provisioner == provisioner);
+    match in_tree.map(|each| each.attaching) {
+        Some(AsDriver(driver)) => driver,
+        Some(Always | Never | BySetup) | None => provisioner,
     }
 }
 

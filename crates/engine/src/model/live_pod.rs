@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Pod {
         let ephemeral = template.ephemeral.iter();
         let created = ephemeral.map(|it| format!("{pod}-{}", it.claim.metadata.name).into());
         let init = status.init_container_statuses.iter();
-        let containers = init.chain(&status.container_statuses);
+        let mut containers = init.chain(&status.container_statuses);
         let mounted =
             is_true("PodReadyToStartContainers") || containers.clone().any(Container::has_volumes);
         let out_of_service = Taint {
@@ -118,10 +118,7 @@ impl<'de> Deserialize<'de> for Pod {
             stays_out_of_service: tolerations.any(|it| it.tolerates(&out_of_service)),
             node: template.node_name,
             ready: is_true("Ready"),
-            held_up: containers
-                .filter_map(Container::another_reason)
-                .next()
-                .cloned(),
+            held_up: containers.find_map(Container::another_reason).cloned(),
             mounted,
             unschedulable: scheduled
                 .filter(|it| it.status == "False")

@@ -11,7 +11,6 @@ mod bounded;
 pub mod claim;
 mod condition;
 mod container;
-pub mod csi_node;
 pub mod de;
 pub mod event;
 pub mod in_tree;

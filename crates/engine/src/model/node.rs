@@ -48,8 +48,8 @@ pub struct NodeStatus {
     pub ready: Option<bool>,
     /// The volumes that the attach-detach controller has attached to it, by the controller's
     /// names: `kubernetes.io/csi/DRIVER^HANDLE`.
-    #[serde(deserialize_with = "attached", skip_serializing)]
-    pub volumes_attached: Box<[Text]>,
+    #[serde(deserialize_with = "nullable", skip_serializing)]
+    pub volumes_attached: Box<[Named]>,
 }
 
 /// The taint that declares a machine to be off: the volumes of its pods are then detached at once,
@@ -90,14 +90,14 @@ const TEMPORARY_TAINTS: [&str; 17] = [
     "cloud.google.com/impending-node-termination",
 ];
 
-/// The prefix of the taints with which aws-node-termination-handler drains a node that its cloud
-/// takes away.
-const TERMINATION: &str = "aws-node-termination-handler/";
-
-/// The prefixes by which the Cluster Autoscaler recognizes taints that nodes have while they start,
-/// or that keep pods off for a time (its FAQ, "How does Cluster Autoscaler treat nodes with
-/// taints").
-const OF_THE_AUTOSCALER: [&str; 3] = [
+/// The prefixes of other taints that are temporary:
+///
+/// * those with which aws-node-termination-handler drains a node that its cloud takes away,
+/// * those by which the Cluster Autoscaler recognizes taints that nodes have while they start, or
+///   that keep pods off for a time (its FAQ, "How does Cluster Autoscaler treat nodes with
+///   taints").
+const TEMPORARY_PREFIXES: [&str; 4] = [
+    "aws-node-termination-handler/",
     "startup-taint.cluster-autoscaler.kubernetes.io/",
     "status-taint.cluster-autoscaler.kubernetes.io/",
     "ignore-taint.cluster-autoscaler.kubernetes.io/",
@@ -111,8 +111,7 @@ const UNTIL_AN_AGENT_RUNS: &str = "/agent-not-ready";
 fn is_temporary(taint: &str) -> bool {
     TEMPORARY_TAINTS.contains(&taint)
         || taint.ends_with(UNTIL_AN_AGENT_RUNS)
-        || taint.starts_with(TERMINATION)
-        || OF_THE_AUTOSCALER
+        || TEMPORARY_PREFIXES
             .iter()
             .any(|prefix| taint.starts_with(prefix))
 }
@@ -292,12 +291,6 @@ fn readiness<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>,
     }))
 }
 
-/// Reads the names of attached volumes.
-fn attached<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Text]>, D::Error> {
-    let volumes: Vec<Named> = nullable(deserializer)?;
-    Ok(volumes.into_iter().map(|volume| volume.name).collect())
-}
-
 /// A selector over nodes: it matches a node if one of its terms does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -430,7 +423,8 @@ mod tests {
         assert!(node.spec.out_of_service);
         assert!(node.spec.taints.is_empty());
         assert_eq!(node.status.ready, Some(false));
-        assert_eq!(*node.status.volumes_attached, ["kubernetes.io/csi/a^1"]);
+        let attached = node.status.volumes_attached.iter();
+        assert!(attached.map(|it| &it.name).eq(["kubernetes.io/csi/a^1"]));
 
         for (conditions, expected) in [
             (r#"[{"type":"Ready","status":"True"}]"#, Some(true)),

@@ -7,13 +7,12 @@ use super::Text;
 use super::autoscaler::{Autoscaler, Scale};
 use super::bounded::{Bounded, ListRoom};
 use super::claim::Claim;
-use super::csi_node::CsiNode;
 use super::lease::Lease;
 use super::metadata::Metadata;
 use super::node::Node;
 use super::resource::{Resource, Skipped};
 use super::runtime_class::RuntimeClass;
-use super::storage_class::{CsiDriver, StorageClass};
+use super::storage_class::{CsiDriver, CsiNode, StorageClass};
 use super::volume::Volume;
 use super::volume_attachment::VolumeAttachment;
 use super::workload::{Workload, WorkloadKind};
@@ -49,11 +48,6 @@ impl KindRow {
             is_namespaced: false,
             ..Self::namespaced(api_version, name, plural)
         }
-    }
-
-    /// The API group, empty for the core one.
-    pub(super) fn group(&self) -> &'static str {
-        group_of(self.api_version)
     }
 }
 
@@ -207,7 +201,7 @@ impl ObjectKind {
 
     /// The API group, empty for the core one.
     pub fn group(self) -> &'static str {
-        self.row().group()
+        group_of(self.api_version())
     }
 
     /// The kind's name.

@@ -38,7 +38,7 @@ pub struct Unread {
 impl Observed {
     /// Whether a resource could be read.
     pub fn has_read(&self, resource: &str) -> bool {
-        self.unread(resource).is_none()
+        self.unread.iter().all(|it| it.resource != resource)
     }
 
     /// The last message about a pod that has not started: the scheduler's if it has no node, or
@@ -50,11 +50,6 @@ impl Observed {
             Some(last.message.as_str())
         };
         pod.unschedulable.as_deref().or_else(event)
-    }
-
-    /// The resource and the reason, if it could not be read.
-    pub fn unread(&self, resource: &str) -> Option<&Unread> {
-        self.unread.iter().find(|it| it.resource == resource)
     }
 }
 

@@ -1,11 +1,11 @@
-//! Storage classes and CSI drivers.
+//! Storage classes, CSI drivers and CSINodes.
 
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
 use super::Text;
-use super::de::nullable;
+use super::de::{Named, nullable};
 use super::labels::Labels;
 use super::metadata::{DEFAULT_CLASS, DEFAULT_CLASS_BETA, Metadata};
 use super::node::{NodeSelector, NodeSelectorTerm};
@@ -131,5 +131,24 @@ impl CsiDriver {
     /// (Kubernetes API, `CSIDriverSpec.attachRequired`).
     pub fn is_attached(&self) -> bool {
         self.spec.attach_required.unwrap_or(true)
+    }
+}
+
+/// The CSINode of a node, which has the node's name.
+pub type CsiNode = Resource<CsiNodeSpec>;
+
+/// The drivers of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CsiNodeSpec {
+    /// The drivers that have registered with its kubelet.
+    #[serde(deserialize_with = "nullable")]
+    pub drivers: Box<[Named]>,
+}
+
+impl CsiNode {
+    /// Whether the node has the driver.
+    pub(crate) fn has(&self, driver: &str) -> bool {
+        self.spec.drivers.iter().any(|it| it.name == driver)
     }
 }

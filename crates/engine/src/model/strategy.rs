@@ -51,26 +51,19 @@ impl Strategy {
     /// Source: `ResolveFenceposts` in the Deployment controller's `deployment_util.go`:
     /// surge rounds up, unavailable down, and if both are 0, unavailable is 1.
     pub fn room(&self, replicas: i64) -> Option<Room> {
-        let (max_surge, max_unavailable) = match self {
+        let (surge, unavailable) = match self {
             Self::RollingUpdate {
                 max_surge,
                 max_unavailable,
-            } => (max_surge, max_unavailable),
-            Self::SideBySide(_) => {
-                return Some(Room {
-                    surge: replicas.max(1),
-                    unavailable: 0,
-                });
+            } => {
+                let surge = max_surge.resolve(replicas, Rounding::Up)?;
+                let unavailable = max_unavailable.resolve(replicas, Rounding::Down)?;
+                (surge, unavailable.max(i64::from(surge == 0)))
             }
+            Self::SideBySide(_) => (replicas.max(1), 0),
             Self::Recreate { .. } | Self::Other(_) => return None,
         };
-        let surge = max_surge.resolve(replicas, Rounding::Up)?;
-        let unavailable = max_unavailable.resolve(replicas, Rounding::Down)?;
-        let least = i64::from(surge == 0);
-        Some(Room {
-            surge,
-            unavailable: unavailable.max(least),
-        })
+        Some(Room { surge, unavailable })
     }
 }
 

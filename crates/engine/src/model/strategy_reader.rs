@@ -155,13 +155,9 @@ impl WrittenStrategy {
         };
         match self.r#type.as_str() {
             "" | "Rolling" => {
-                let Settings {
-                    max_surge,
-                    max_unavailable,
-                    ..
-                } = self.rolling_params;
-                let defaults = [beside(&max_unavailable), beside(&max_surge)];
-                rolling(max_surge, max_unavailable, defaults)
+                let written = self.rolling_params;
+                let defaults = [&written.max_unavailable, &written.max_surge].map(beside);
+                rolling(written.max_surge, written.max_unavailable, defaults)
             }
             "Recreate" => Strategy::Recreate { leftover: false },
             _ => Strategy::Other(self.r#type),

@@ -7,13 +7,14 @@ use super::Text;
 use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
 use super::metadata::{Controller, Metadata};
-use super::object::KindRow;
+use super::object::{KindRow, group_of};
 use super::pod::PodTemplate;
 use super::strategy::Strategy;
 
-/// Declares every kind of workload, once: its `apiVersion` and its plural name.
+/// Declares every kind of workload, once: its `apiVersion`, its plural name, and the label that
+/// differs between the pods of two revisions.
 macro_rules! kinds {
-    ($($kind:ident: $api_version:literal $plural:literal,)+) => {
+    ($($kind:ident: $api_version:literal $plural:literal $revision_label:expr,)+) => {
         /// The kinds of workload.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum WorkloadKind {
@@ -32,23 +33,30 @@ macro_rules! kinds {
                     })+
                 }
             }
+
+            /// The label that differs between the pods of two revisions.
+            pub const fn revision_label(self) -> Option<&'static str> {
+                match self {
+                    $(Self::$kind => $revision_label,)+
+                }
+            }
         }
     };
 }
 
 kinds! {
-    Deployment: "apps/v1" "deployments",
-    ReplicaSet: "apps/v1" "replicasets",
-    StatefulSet: "apps/v1" "statefulsets",
-    DaemonSet: "apps/v1" "daemonsets",
-    Job: "batch/v1" "jobs",
-    CronJob: "batch/v1" "cronjobs",
-    ReplicationController: "v1" "replicationcontrollers",
-    Pod: "v1" "pods",
-    Rollout: "argoproj.io/v1alpha1" "rollouts",
-    ScaledJob: "keda.sh/v1alpha1" "scaledjobs",
-    DeploymentConfig: "apps.openshift.io/v1" "deploymentconfigs",
-    CloneSet: "apps.kruise.io/v1alpha1" "clonesets",
+    Deployment: "apps/v1" "deployments" Some("pod-template-hash"),
+    ReplicaSet: "apps/v1" "replicasets" None,
+    StatefulSet: "apps/v1" "statefulsets" Some("controller-revision-hash"),
+    DaemonSet: "apps/v1" "daemonsets" Some("controller-revision-hash"),
+    Job: "batch/v1" "jobs" None,
+    CronJob: "batch/v1" "cronjobs" None,
+    ReplicationController: "v1" "replicationcontrollers" None,
+    Pod: "v1" "pods" None,
+    Rollout: "argoproj.io/v1alpha1" "rollouts" Some("rollouts-pod-template-hash"),
+    ScaledJob: "keda.sh/v1alpha1" "scaledjobs" None,
+    DeploymentConfig: "apps.openshift.io/v1" "deploymentconfigs" Some("deployment"),
+    CloneSet: "apps.kruise.io/v1alpha1" "clonesets" Some("controller-revision-hash"),
 }
 
 impl WorkloadKind {
@@ -64,7 +72,7 @@ impl WorkloadKind {
 
     /// The kind with this name in the API group.
     pub fn find(name: &str, group: &str) -> Option<Self> {
-        Self::from_name(name).filter(|kind| kind.group() == group)
+        Self::from_name(name).filter(|kind| group_of(kind.row().api_version) == group)
     }
 
     /// The kind with this plural name, `deployments` for example.
@@ -72,16 +80,6 @@ impl WorkloadKind {
         Self::ALL
             .into_iter()
             .find(|kind| kind.row().plural == resource)
-    }
-
-    /// The `apiVersion` of its manifests.
-    pub const fn api_version(self) -> &'static str {
-        self.row().api_version
-    }
-
-    /// The API group, empty for the core one.
-    pub fn group(self) -> &'static str {
-        self.row().group()
     }
 
     /// Whether every cluster serves it. Other kinds are served only if their controller is
@@ -117,24 +115,6 @@ impl WorkloadKind {
                 | Self::DeploymentConfig
                 | Self::CloneSet
         )
-    }
-
-    /// The label that differs between the pods of two revisions.
-    pub const fn revision_label(self) -> Option<&'static str> {
-        match self {
-            Self::Deployment => Some("pod-template-hash"),
-            Self::StatefulSet | Self::DaemonSet | Self::CloneSet => {
-                Some("controller-revision-hash")
-            }
-            Self::Rollout => Some("rollouts-pod-template-hash"),
-            Self::DeploymentConfig => Some("deployment"),
-            Self::ReplicaSet
-            | Self::Job
-            | Self::CronJob
-            | Self::ScaledJob
-            | Self::ReplicationController
-            | Self::Pod => None,
-        }
     }
 
     /// Whether one of the label keys tells the pods of two revisions apart.
@@ -273,7 +253,7 @@ impl Workload {
     pub(crate) fn judged_owner(&self) -> Option<(WorkloadKind, &Controller)> {
         let controller = self.metadata.controller.as_deref()?;
         let owner = WorkloadKind::from_name(&controller.kind)
-            .filter(|kind| kind.api_version() == controller.api_version)?;
+            .filter(|kind| kind.row().api_version == controller.api_version)?;
         let is_judged = match self.kind {
             WorkloadKind::ReplicaSet => {
                 matches!(owner, WorkloadKind::Deployment | WorkloadKind::Rollout)
@@ -284,6 +264,13 @@ impl Workload {
             _ => false,
         };
         is_judged.then_some((owner, controller))
+    }
+
+    /// The names of the claims that its claim templates create, in their order and without the dash
+    /// and the ordinal of the pod.
+    pub fn claim_stems(&self) -> impl Iterator<Item = String> {
+        let templates = self.claim_templates.iter();
+        templates.map(|template| format!("{}-{}", template.metadata.name, self.metadata.name))
     }
 
     /// Whether a claim template creates `claim` for one of the pods (`data-postgres-0`).

@@ -98,7 +98,7 @@ impl Policy {
     /// Gathers everything that applies to one object, to decide about its findings.
     pub fn resolve<'a>(&'a self, target: &Target<'a>) -> Resolved<'a> {
         let mut passed_over = Vec::new();
-        let (sure, possible) = self.sections(target);
+        let (entry, possible) = self.sections(target);
         if !possible.is_empty() {
             passed_over.push(PassedOver {
                 source: OverrideSource::Object,
@@ -109,14 +109,12 @@ impl Policy {
                 ends_override: false,
             });
         }
-        let overrides_in = |section: Option<&Section>| {
-            self.setting(section, |it| it.overrides)
-                .unwrap_or(Overrides::Allow)
+        let overrides_in = |section: &Section| {
+            let overrides = self.setting(section, |it| it.overrides);
+            overrides.unwrap_or(Overrides::Allow)
         };
-        let overrides = possible
-            .iter()
-            .map(|section| overrides_in(Some(section)))
-            .fold(overrides_in(sure), Ord::max);
+        let overrides = possible.iter().map(|section| overrides_in(section));
+        let overrides = overrides.fold(overrides_in(entry), Ord::max);
         let object_may_override = overrides == Overrides::Allow;
         let namespace_may = overrides != Overrides::Forbid;
         let mut read =
@@ -126,7 +124,7 @@ impl Policy {
         Resolved {
             policy: self,
             target: *target,
-            entry: sure,
+            entry,
             possible,
             object,
             namespace,
@@ -136,17 +134,13 @@ impl Policy {
     }
 
     /// The value in the section, or else in the defaults.
-    fn setting<T>(
-        &self,
-        section: Option<&Section>,
-        get: impl Fn(&Section) -> Option<T>,
-    ) -> Option<T> {
-        section.and_then(&get).or_else(|| get(&self.defaults))
+    fn setting<T>(&self, section: &Section, get: impl Fn(&Section) -> Option<T>) -> Option<T> {
+        get(section).or_else(|| get(&self.defaults))
     }
 
-    /// The section of the first namespace entry that matches, and the sections before it that may
-    /// match, depending on labels that are not known.
-    fn sections(&self, target: &Target<'_>) -> (Option<&Section>, Vec<&Section>) {
+    /// The section of the first namespace entry that matches, or else the defaults, and the
+    /// sections before it that may match, depending on labels that are not known.
+    fn sections(&self, target: &Target<'_>) -> (&Section, Vec<&Section>) {
         let mut possible = Vec::new();
         let sure = self.namespaces.iter().find(|entry| {
             let matches = entry.namespaces.matches(target);
@@ -155,7 +149,8 @@ impl Policy {
             }
             matches == Some(true)
         });
-        (sure.map(|entry| &entry.section), possible)
+        let entry = sure.map_or(&self.defaults, |entry| &entry.section);
+        (entry, possible)
     }
 }
 
@@ -164,7 +159,7 @@ impl Policy {
 pub struct Resolved<'a> {
     policy: &'a Policy,
     target: Target<'a>,
-    entry: Option<&'a Section>,
+    entry: &'a Section,
     /// The sections that may apply in its place: the strictest of all is used.
     possible: Vec<&'a Section>,
     object: Honoured<'a>,
@@ -199,16 +194,12 @@ impl<'a> Resolved<'a> {
     }
 
     /// Decides about the finding of a hazard for which the policy file has the action `in_file`.
-    fn decide_as(
-        &self,
-        hazard: &Hazard,
-        in_file: impl Fn(Option<&Section>) -> Action,
-    ) -> Directive {
+    fn decide_as(&self, hazard: &Hazard, in_file: impl Fn(&Section) -> Action) -> Directive {
         let outcome = hazard.outcome;
         let suppressed = self.suppression(hazard.rule);
         let asked = self.asked(outcome);
         let decide = |asked: Option<Action>| {
-            let decide_in = |section: Option<&Section>| {
+            let decide_in = |section: &Section| {
                 // An unknown outcome is never certain, so only the outcome limits the action.
                 let at_most = match outcome {
                     Outcome::Unknown => Action::Deny,
@@ -266,7 +257,7 @@ impl<'a> Resolved<'a> {
     }
 
     /// The strictest action that is allowed for findings of that certainty.
-    fn at_most(&self, section: Option<&Section>, certainty: Certainty) -> Action {
+    fn at_most(&self, section: &Section, certainty: Certainty) -> Action {
         self.policy
             .setting(section, |it| it.certainty.get(&certainty).copied())
             .unwrap_or(at_most(certainty))
@@ -281,15 +272,14 @@ impl<'a> Resolved<'a> {
     }
 
     /// The strictest, which is the least, of the values in the sections that may apply.
-    fn strictest<T: Ord>(&self, said_in: impl Fn(Option<&Section>) -> T) -> T {
-        (self.possible.iter())
-            .map(|section| said_in(Some(section)))
-            .fold(said_in(self.entry), Ord::min)
+    fn strictest<T: Ord>(&self, said_in: impl Fn(&Section) -> T) -> T {
+        let possible = self.possible.iter().map(|section| said_in(section));
+        possible.fold(said_in(self.entry), Ord::min)
     }
 
     /// Lowers a denial or a fix to a warning for an object with a controller, which would undo a
     /// fix and retry a refused object forever.
-    fn softened(&self, section: Option<&Section>, action: Action) -> Action {
+    fn softened(&self, section: &Section, action: Action) -> Action {
         let controlled = self.policy.setting(section, |it| it.controlled);
         match action {
             Action::Deny | Action::Fix

@@ -65,8 +65,8 @@ struct Entry {
     r#match: Spanned<Match>,
     #[serde(default)]
     outcomes: BTreeMap<Outcome, Action>,
-    #[serde(default, deserialize_with = "actions")]
-    rules: BTreeMap<&'static str, Action>,
+    #[serde(default)]
+    rules: BTreeMap<Rule, Action>,
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
@@ -139,31 +139,6 @@ impl<'de> Deserialize<'de> for Kind {
     }
 }
 
-impl<'de> Deserialize<'de> for Glob {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let pattern = Text::deserialize(deserializer)?;
-        Self::new(&pattern).ok_or_else(|| {
-            D::Error::custom(format_args!(
-                "no object can be called \"{pattern}\"; names are lower case letters, digits, \"-\" and \".\", \
-                 and here \"*\" stands for any text and \"?\" for one character"
-            ))
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for AccountGlob {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let pattern = Text::deserialize(deserializer)?;
-        Self::new(&pattern).ok_or_else(|| {
-            D::Error::custom(format_args!(
-                "\"{pattern}\" names no account; give the whole name of a user or service account, \
-                 as in system:serviceaccount:NAMESPACE:NAME, with \"*\" for any text and \"?\" for \
-                 one character in it"
-            ))
-        })
-    }
-}
-
 /// Reads a reason that is not empty.
 pub(super) fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
     let reason = Text::deserialize(deserializer)?;
@@ -175,31 +150,34 @@ pub(super) fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text,
     Ok(reason.trim().into())
 }
 
-pub(super) fn parse(text: &str, file: &str) -> Result<Policy, PolicyError> {
-    let options = serde_saphyr::options! { with_snippet: false };
-    let read: Option<File> = serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| PolicyError::from_yaml(file, &error))?;
-    let read = read.unwrap_or_default();
-    let built_in = Policy::default();
-    Ok(Policy {
-        defaults: built_in.defaults.overlaid(read.defaults),
-        nodes: read.nodes.unwrap_or(built_in.nodes),
-        namespaces: (read.namespaces.into_iter())
-            .map(|entry| namespace_entry(entry, file))
-            .collect::<Result<_, _>>()?,
-        exemptions: (read.exemptions.into_iter())
-            .map(|entry| exemption(entry, file))
-            .collect::<Result<_, _>>()?,
-        provisioners: provisioners(read.provisioners, file)?,
-        fencing_accounts: read.fencing.accounts,
-    })
-}
-
-pub(super) fn actions<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<&'static str, Action>, D::Error> {
-    let rules = BTreeMap::<Rule, Action>::deserialize(deserializer)?.into_iter();
-    Ok(rules.map(|(Rule(code), action)| (code, action)).collect())
+impl Policy {
+    /// Reads a policy. `file` is the name used in errors.
+    ///
+    /// Settings that the text leaves out are as in [`Policy::default`]; an empty text is the
+    /// built-in policy.
+    ///
+    /// # Errors
+    ///
+    /// The first word in the text that the policy does not know or cannot use, with its place.
+    pub fn parse(text: &str, file: &str) -> Result<Self, PolicyError> {
+        let options = serde_saphyr::options! { with_snippet: false };
+        let read: Option<File> = serde_saphyr::from_str_with_options(text, options)
+            .map_err(|error| PolicyError::from_yaml(file, &error))?;
+        let read = read.unwrap_or_default();
+        let built_in = Self::default();
+        Ok(Self {
+            defaults: built_in.defaults.overlaid(read.defaults),
+            nodes: read.nodes.unwrap_or(built_in.nodes),
+            namespaces: (read.namespaces.into_iter())
+                .map(|entry| namespace_entry(entry, file))
+                .collect::<Result<_, _>>()?,
+            exemptions: (read.exemptions.into_iter())
+                .map(|entry| exemption(entry, file))
+                .collect::<Result<_, _>>()?,
+            provisioners: provisioners(read.provisioners, file)?,
+            fencing_accounts: read.fencing.accounts,
+        })
+    }
 }
 
 fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyError> {

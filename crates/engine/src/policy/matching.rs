@@ -1,25 +1,37 @@
 //! Choosing namespaces and names.
 
+use serde::Deserialize;
 use wildmatch::WildMatch;
 
+use crate::model::Text;
 use crate::model::metadata::NAMESPACE_NAME;
 use crate::model::selector::Requirement;
 
 use super::{Target, is_unset_or_any};
 
 /// A name with wildcards: `*` is any text, `?` any one character.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Text")]
 pub(super) struct Glob(WildMatch);
 
-impl Glob {
-    /// The pattern; `None` if it can match no name of a Kubernetes object: names are lower case
-    /// letters, digits, `-` and `.` (RFC 1123).
-    pub(super) fn new(pattern: &str) -> Option<Self> {
-        let possible = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-' | '.' | '*' | '?');
-        (!pattern.is_empty() && pattern.chars().all(possible))
-            .then(|| Self(WildMatch::new(pattern)))
-    }
+/// Refuses a pattern that can match no name of a Kubernetes object: names are lower case letters,
+/// digits, `-` and `.` (RFC 1123).
+impl TryFrom<Text> for Glob {
+    type Error = String;
 
+    fn try_from(pattern: Text) -> Result<Self, String> {
+        let possible = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-' | '.' | '*' | '?');
+        if !pattern.is_empty() && pattern.chars().all(possible) {
+            return Ok(Self(WildMatch::new(&pattern)));
+        }
+        Err(format!(
+            "no object can be called \"{pattern}\"; names are lower case letters, digits, \"-\" and \".\", \
+             and here \"*\" stands for any text and \"?\" for one character"
+        ))
+    }
+}
+
+impl Glob {
     pub(super) fn matches(&self, name: &str) -> bool {
         self.0.matches(name)
     }
@@ -37,15 +49,24 @@ impl Glob {
 
 /// The name of an account with the same wildcards,
 /// `system:serviceaccount:kube-system:cluster-autoscaler` for example.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Text")]
 pub(super) struct AccountGlob(pub(super) WildMatch);
 
-impl AccountGlob {
-    /// The pattern; `None` if it would match no account or every account: names of accounts may
-    /// contain any character, but have at least one.
-    pub(super) fn new(pattern: &str) -> Option<Self> {
-        let says_something = pattern.chars().any(|c| !matches!(c, '*' | '?'));
-        says_something.then(|| Self(WildMatch::new(pattern)))
+/// Refuses a pattern that would match no account or every account: names of accounts may contain
+/// any character, but have at least one.
+impl TryFrom<Text> for AccountGlob {
+    type Error = String;
+
+    fn try_from(pattern: Text) -> Result<Self, String> {
+        if pattern.chars().any(|c| !matches!(c, '*' | '?')) {
+            return Ok(Self(WildMatch::new(&pattern)));
+        }
+        Err(format!(
+            "\"{pattern}\" names no account; give the whole name of a user or service account, \
+             as in system:serviceaccount:NAMESPACE:NAME, with \"*\" for any text and \"?\" for \
+             one character in it"
+        ))
     }
 }
 

@@ -44,18 +44,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reads a policy. `file` is the name used in errors.
-    ///
-    /// Settings that the text leaves out are as in [`Policy::default`]; an empty text is the
-    /// built-in policy.
-    ///
-    /// # Errors
-    ///
-    /// The first word in the text that the policy does not know or cannot use, with its place.
-    pub fn parse(text: &str, file: &str) -> Result<Self, PolicyError> {
-        file::parse(text, file)
-    }
-
     /// Reads a policy from a file's bytes, as [`Self::parse`] does.
     ///
     /// # Errors
@@ -112,8 +100,8 @@ impl Default for Policy {
             defaults: Section {
                 outcomes: BTreeMap::from(Outcome::ALL.map(|it| (it, built_in(it)))),
                 rules: BTreeMap::from([
-                    (codes::LEFTOVER_ROLLING_UPDATE, Action::Fix),
-                    (codes::UNSUPPORTED_STRATEGY, Action::Warn),
+                    (Rule(codes::LEFTOVER_ROLLING_UPDATE), Action::Fix),
+                    (Rule(codes::UNSUPPORTED_STRATEGY), Action::Warn),
                 ]),
                 remedy: Some(RemedyChoice::Auto),
                 overrides: Some(Overrides::Allow),
@@ -156,8 +144,7 @@ const fn at_most(certainty: Certainty) -> Action {
 #[serde(deny_unknown_fields, default)]
 struct Section {
     outcomes: BTreeMap<Outcome, Action>,
-    #[serde(deserialize_with = "file::actions")]
-    rules: BTreeMap<&'static str, Action>,
+    rules: BTreeMap<Rule, Action>,
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
@@ -171,7 +158,7 @@ impl Section {
     /// The rule's own entry, else its outcome's.
     fn action(&self, hazard: &Hazard) -> Option<Action> {
         self.rules
-            .get(hazard.rule)
+            .get(&Rule(hazard.rule))
             .or_else(|| self.outcomes.get(&hazard.outcome))
             .copied()
     }

@@ -61,6 +61,7 @@
 use super::{Fencing, FencingReview, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::{Heartbeat, Life};
 use crate::model::Text;
+use crate::model::de::Named;
 use crate::model::node::{CSI, Node, OUT_OF_SERVICE};
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::snapshot::{Lookup, View};
@@ -155,7 +156,7 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
 
 /// The volumes attached to a node, by names that a reader can use.
 fn attached_to(node: &Node) -> Vec<Text> {
-    let shown = |name: &Text| Text::from(name.strip_prefix(CSI).unwrap_or(name));
+    let shown = |it: &Named| it.name.strip_prefix(CSI).unwrap_or(&it.name).into();
     node.status.volumes_attached.iter().map(shown).collect()
 }
 

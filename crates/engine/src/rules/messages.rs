@@ -294,7 +294,7 @@ pub(super) fn who_shares(facts: Facts<'_>, mode: VolumeMode) -> String {
 /// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for
 /// that volume mode, by name. A class from checked files may not be in the cluster.
 fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
-    let partial = facts.view.is_partial();
+    let partial = facts.view.overlay().partial;
     let whose = if partial { "" } else { " of this cluster" };
     let shares = |class: &&StorageClass| {
         let stated = ClassModes::from_annotations(&class.metadata.annotations).unwrap_or_default();

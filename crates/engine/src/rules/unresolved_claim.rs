@@ -177,7 +177,7 @@ fn unresolved(
     field: Option<String>,
 ) -> Option<Hazard> {
     let concerned: HashSet<&Text> = hazards.iter().flat_map(|it| &it.volumes).collect();
-    let partial = analysis.facts.view.is_partial();
+    let partial = analysis.facts.view.overlay().partial;
     let rests_on = |volume: &UsedVolume| concerned.contains(volume.shown_name());
     let volumes = analysis.volumes.iter();
     let open: Vec<(&UsedVolume, &Missing)> = volumes

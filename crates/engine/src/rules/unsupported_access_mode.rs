@@ -110,7 +110,7 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
             found.extend(unsupported(claim, class, stated, facts));
         }
         Err(Missing::Class(name, _))
-            if facts.view.is_partial() && binding::fitting(claim, None, facts).is_none() =>
+            if facts.view.overlay().partial && binding::fitting(claim, None, facts).is_none() =>
         {
             found.extend(likely_unsupported(claim, &name, facts));
         }

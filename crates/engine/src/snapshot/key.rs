@@ -44,6 +44,8 @@ impl<'a> ObjectKey<'a> {
 pub(super) enum IndexKey<'a> {
     /// Its kind, for the kinds that are listed.
     Kind(ObjectKind),
+    /// Its being a default class.
+    DefaultClass,
     /// The namespace of a workload.
     Namespace(&'a str),
     /// A label of a workload's pods.

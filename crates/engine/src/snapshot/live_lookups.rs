@@ -128,11 +128,6 @@ impl LiveLookups {
             .map(|(request, _)| request)
     }
 
-    /// Whether the cache is used as it is.
-    pub(super) fn is_unused(&self) -> bool {
-        !self.confirms_cached && self.responses.is_empty()
-    }
-
     /// Looks up one object; `cached` is what the cache has. Without a response the request is
     /// pending.
     pub(super) fn look_up<'a, T: Typed>(
@@ -152,12 +147,10 @@ impl LiveLookups {
         // No object can have an invalid name, and a request could reach something else:
         // `../secrets`.
         if !is_name(key.name) || (key.kind.is_namespaced() && !is_name(key.namespace)) {
-            return cached.found().map_or(Lookup::Absent, Lookup::Found);
+            return Lookup::of(cached.found(), true);
         }
         match self.response(key) {
-            Some(Response::Received) => {
-                return self.received.get(key).map_or(Lookup::Absent, Lookup::Found);
-            }
+            Some(Response::Received) => return Lookup::of(self.received.get(key), true),
             Some(Response::Confirmed) => return cached,
             Some(Response::None) => {}
             None => self.request(LookupRequest::of(key)),

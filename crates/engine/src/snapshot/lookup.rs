@@ -22,6 +22,16 @@ pub enum Absence {
 }
 
 impl<T> Lookup<T> {
+    /// The result of a look-up that found `found`; `is_complete` says whether all objects of the
+    /// kind are known.
+    pub fn of(found: Option<T>, is_complete: bool) -> Self {
+        match (found, is_complete) {
+            (Some(object), _) => Self::Found(object),
+            (None, true) => Self::Absent,
+            (None, false) => Self::NotSynced,
+        }
+    }
+
     /// Applies `of` to the object, if it was found.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Lookup<U> {
         match self {

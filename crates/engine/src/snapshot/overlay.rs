@@ -4,7 +4,6 @@ use super::batch::BatchOrder;
 use super::live_lookups::LiveLookups;
 use super::store::Snapshot;
 use crate::model::Text;
-use crate::model::claim::Claim;
 
 /// The facts of one judgement in addition to the snapshot.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,8 +11,6 @@ pub struct Overlay<'a> {
     /// Snapshots whose objects take precedence over those with the same kind and name in the
     /// cluster, in order of precedence. They contain no nodes.
     pub nearer: &'a [&'a Snapshot],
-    /// A claim that is about to be created.
-    pub arriving: Option<&'a Claim>,
     /// The look-ups that the API server answered for this judgement, which adds further ones.
     pub lookups: Option<&'a LiveLookups>,
     /// The order in which the objects of a batch are judged, and the position of the current
@@ -33,7 +30,6 @@ impl Overlay<'_> {
     /// No further facts.
     pub const NOTHING: Self = Self {
         nearer: &[],
-        arriving: None,
         lookups: None,
         batch: None,
         partial: false,

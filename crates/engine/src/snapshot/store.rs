@@ -2,13 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::key::{IndexKey, ObjectKey};
+use super::key::ObjectKey;
 use super::lookup::Lookup;
 use super::stored::{StoredObject, Typed};
 use super::table::Table;
-use crate::model::Text;
 use crate::model::object::{Object, ObjectKind};
-use crate::model::storage_class::StorageClass;
 
 /// Facts about a cluster, which a [`View`](super::View) looks up.
 ///
@@ -17,8 +15,6 @@ use crate::model::storage_class::StorageClass;
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     pub(super) objects: Table,
-    /// The name of the default class.
-    default_class: Option<Text>,
     synced: HashSet<ObjectKind>,
     /// Whether all kinds are synced.
     is_complete: bool,
@@ -47,14 +43,11 @@ impl Snapshot {
 
     /// Adds a stored object, as [`Self::apply`] does.
     pub fn put(&mut self, object: &StoredObject) -> bool {
-        let kind = object.kind();
-        let changed = if object.is_kept() {
+        if object.is_kept() {
             self.objects.put(object)
         } else {
             self.objects.remove(object.key())
-        };
-        self.choose_default_class(kind);
-        changed
+        }
     }
 
     /// Whether [`Self::put`] would change nothing.
@@ -69,10 +62,7 @@ impl Snapshot {
     /// Removes an object; `namespace` is empty for objects that have none. Returns whether there
     /// was one.
     pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
-        let key = ObjectKey::new(kind, namespace, name);
-        let removed = self.objects.remove(key);
-        self.choose_default_class(kind);
-        removed
+        self.objects.remove(ObjectKey::new(kind, namespace, name))
     }
 
     /// Begins a new list of all objects of `kind`. The objects before it stay until it is
@@ -85,7 +75,6 @@ impl Snapshot {
     /// From now on, an object that is not in the snapshot is absent.
     pub fn synced(&mut self, kind: ObjectKind) {
         self.objects.remove_unlisted(kind);
-        self.choose_default_class(kind);
         self.synced.insert(kind);
     }
 
@@ -109,52 +98,12 @@ impl Snapshot {
     }
 
     pub(super) fn look_up<T: Typed>(&self, key: ObjectKey<'_>) -> Lookup<&T> {
-        self.get(key)
-            .map_or_else(|| self.missing(key.kind), Lookup::Found)
+        let missing = || Lookup::of(None, self.is_synced(key.kind));
+        self.get(key).map_or_else(missing, Lookup::Found)
     }
 
-    fn missing<T>(&self, kind: ObjectKind) -> Lookup<T> {
-        if self.is_synced(kind) {
-            Lookup::Absent
-        } else {
-            Lookup::NotSynced
-        }
-    }
-
-    /// Whether nodes are known.
-    pub(super) fn nodes_known(&self) -> Lookup<()> {
-        if self.is_synced(ObjectKind::Node) && self.count(ObjectKind::Node) > 0 {
-            Lookup::Found(())
-        } else {
-            self.missing(ObjectKind::Node)
-        }
-    }
-
-    pub(super) fn default_class(&self) -> Lookup<&StorageClass> {
-        match self.known_default_class() {
-            Some(class) if self.is_synced(ObjectKind::StorageClass) => Lookup::Found(class),
-            _ => self.missing(ObjectKind::StorageClass),
-        }
-    }
-
-    /// The default class among the known ones; one that is not synced yet may take precedence.
-    pub(super) fn known_default_class(&self) -> Option<&StorageClass> {
-        let name = self.default_class.as_ref()?;
-        self.get(ObjectKey::global(ObjectKind::StorageClass, name))
-    }
-
-    fn choose_default_class(&mut self, changed: ObjectKind) {
-        if changed != ObjectKind::StorageClass {
-            return;
-        }
-        self.default_class = self
-            .objects
-            .with(IndexKey::Kind(ObjectKind::StorageClass))
-            .iter()
-            .filter_map(StorageClass::of)
-            .filter(|class| class.is_default())
-            .map(|class| &class.metadata)
-            .max_by(|a, b| (&a.creation_timestamp, &b.name).cmp(&(&b.creation_timestamp, &a.name)))
-            .map(|class| class.name.clone());
+    /// Whether a list of all objects of `kind` was complete once, and there are any now.
+    pub(super) fn knows_any(&self, kind: ObjectKind) -> bool {
+        self.is_synced(kind) && self.count(kind) > 0
     }
 }

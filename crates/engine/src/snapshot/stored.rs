@@ -6,13 +6,12 @@ use std::sync::Arc;
 use super::key::{IndexKey, ObjectKey};
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
-use crate::model::csi_node::CsiNode;
 use crate::model::labels::Labels;
 use crate::model::lease::Lease;
 use crate::model::node::Node;
 use crate::model::object::{Namespace, Object, ObjectKind};
 use crate::model::runtime_class::RuntimeClass;
-use crate::model::storage_class::{CsiDriver, StorageClass};
+use crate::model::storage_class::{CsiDriver, CsiNode, StorageClass};
 use crate::model::volume::Volume;
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::model::workload::Workload;
@@ -125,7 +124,12 @@ impl StoredObject {
         match self {
             Self::Workload(workload) => workload_keys(workload, add),
             Self::Volume(volume) => volume_keys(volume, add),
-            Self::StorageClass(_) => add(IndexKey::Kind(ObjectKind::StorageClass)),
+            Self::StorageClass(class) => {
+                add(IndexKey::Kind(ObjectKind::StorageClass));
+                if class.is_default() {
+                    add(IndexKey::DefaultClass);
+                }
+            }
             Self::Node(node) => {
                 add(IndexKey::Kind(ObjectKind::Node));
                 for (key, value) in node.metadata.labels.iter() {
@@ -188,8 +192,7 @@ fn workload_keys(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
             claim: &claim,
         });
     }
-    for template in &workload.claim_templates {
-        let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
+    for stem in workload.claim_stems() {
         add(IndexKey::ClaimStem {
             namespace,
             stem: &stem,

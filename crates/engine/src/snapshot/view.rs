@@ -5,7 +5,6 @@ use std::collections::HashSet;
 
 use super::batch::Turn;
 use super::key::{IndexKey, ObjectKey};
-use super::live_lookups::LiveLookups;
 use super::lookup::Lookup;
 use super::overlay::Overlay;
 use super::store::Snapshot;
@@ -14,7 +13,6 @@ use super::work_budget::WorkBudget;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
-use crate::model::csi_node::CsiNode;
 use crate::model::labels::Labels;
 use crate::model::lease::{Lease, NODE_LEASES};
 use crate::model::metadata::Metadata;
@@ -22,7 +20,7 @@ use crate::model::node::Node;
 use crate::model::object::{Namespace, ObjectKind};
 use crate::model::pod::PodVolumeSource;
 use crate::model::runtime_class::RuntimeClass;
-use crate::model::storage_class::{CsiDriver, StorageClass};
+use crate::model::storage_class::{CsiDriver, CsiNode, StorageClass};
 use crate::model::volume::Volume;
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::model::workload::{Workload, WorkloadKind};
@@ -105,19 +103,9 @@ impl<'a> View<'a> {
         self.overlay
     }
 
-    /// Whether the cluster may have more objects than this view.
-    pub(crate) const fn is_partial(&self) -> bool {
-        self.overlay.partial
-    }
-
     /// The claim `name` in `namespace`.
     pub fn claim(&self, namespace: &str, name: &str) -> Lookup<&'a Claim> {
-        match self.overlay.arriving {
-            Some(claim) if claim.metadata.name == name && claim.metadata.namespace == namespace => {
-                Lookup::Found(claim)
-            }
-            _ => self.find(ObjectKind::Claim, namespace, name),
-        }
+        self.find(ObjectKind::Claim, namespace, name)
     }
 
     /// The namespaces, sorted, that have a claim with this name.
@@ -172,9 +160,6 @@ impl<'a> View<'a> {
     /// The other persistent volumes that are the same volume to the attach-detach controller,
     /// by name.
     pub fn twins(&self, volume: &Volume) -> Vec<&'a Volume> {
-        if volume.spec.handle.is_empty() {
-            return Vec::new();
-        }
         // No conclusion is drawn from the absence of further ones.
         let handle = IndexKey::Handle(&volume.spec.handle);
         let is_twin = |other: &&Volume| {
@@ -208,22 +193,34 @@ impl<'a> View<'a> {
     /// name (`GetDefaultClass` in the Kubernetes source).
     pub fn default_storage_class(&self) -> Lookup<&'a StorageClass> {
         let mut nearer = self.overlay.nearer.iter();
-        if let Some(class) = nearer.find_map(|it| it.known_default_class()) {
+        if let Some(class) = nearer.find_map(|it| self.default_class_in(it)) {
             return Lookup::Found(class);
         }
-        self.depends_on_all(ObjectKind::StorageClass, "");
-        match self.overlay.lookups {
-            Some(lookups) if lookups.has_listed(ObjectKind::StorageClass) => lookups
-                .received
-                .known_default_class()
-                .map_or(Lookup::Absent, Lookup::Found),
-            _ => match self.cluster.default_class() {
-                Lookup::Found(class) => {
-                    self.find(ObjectKind::StorageClass, "", &class.metadata.name)
-                }
-                missing => missing,
-            },
+        let kind = ObjectKind::StorageClass;
+        self.depends_on_all(kind, "");
+        if let Some(lookups) = self.overlay.lookups
+            && lookups.has_listed(kind)
+        {
+            return Lookup::of(self.default_class_in(&lookups.received), true);
         }
+        let is_synced = self.cluster.is_synced(kind);
+        match self.default_class_in(self.cluster) {
+            Some(class) if is_synced => self.find(kind, "", &class.metadata.name),
+            _ => Lookup::of(None, is_synced),
+        }
+    }
+
+    /// The default class among the known ones; one that is not synced yet may take precedence.
+    fn default_class_in(&self, snapshot: &'a Snapshot) -> Option<&'a StorageClass> {
+        let classes = snapshot.objects.with(IndexKey::DefaultClass).iter();
+        classes
+            .take_while(|_| self.spend(1))
+            .filter_map(StorageClass::of)
+            .filter(|class| class.is_default())
+            .max_by(|a, b| {
+                let (a, b) = (&a.metadata, &b.metadata);
+                (&a.creation_timestamp, &b.name).cmp(&(&b.creation_timestamp, &a.name))
+            })
     }
 
     /// Every storage class, by name. They serve only for advice, so the cached ones are not
@@ -256,20 +253,20 @@ impl<'a> View<'a> {
     /// Callers record the nodes on which the judgement depends, by `depends_on_drivers`.
     pub(crate) fn lacks_driver(&self, name: &str, driver: &str) -> bool {
         let key = ObjectKey::global(ObjectKind::CsiNode, name);
-        let received = self.live().filter(|lookups| lookups.supersedes(key));
+        let lookups = self.overlay.lookups;
+        let received = lookups.filter(|lookups| lookups.supersedes(key));
         let node: Option<&CsiNode> = match received {
             Some(lookups) => lookups.received.get(key),
             None => self.cluster.get(key),
         };
         // Files without any CSINode do not show the drivers of nodes.
-        let is_known = self.cluster.is_synced(ObjectKind::CsiNode)
-            && self.cluster.count(ObjectKind::CsiNode) > 0;
+        let is_known = self.cluster.knows_any(ObjectKind::CsiNode);
         node.map_or(is_known, |node| !node.has(driver))
     }
 
     /// Records that the judgement depends on the drivers of the node `name`.
     pub(crate) fn depends_on_drivers(&self, name: &str) {
-        if let Some(lookups) = self.live() {
+        if let Some(lookups) = self.overlay.lookups {
             lookups.depends_on(ObjectKey::global(ObjectKind::CsiNode, name));
         }
     }
@@ -280,14 +277,9 @@ impl<'a> View<'a> {
         self.find(ObjectKind::Lease, NODE_LEASES, name)
     }
 
-    /// Whether any node is known, or the reason for which none is.
-    pub fn nodes_known(&self) -> Lookup<()> {
-        self.cluster.nodes_known()
-    }
-
     /// Whether any node is known.
-    pub(crate) fn knows_nodes(&self) -> bool {
-        self.nodes_known().found().is_some()
+    pub fn knows_nodes(&self) -> bool {
+        self.cluster.knows_any(ObjectKind::Node)
     }
 
     /// The nodes, each once. `wanted` narrows them to those with one of the label pairs.
@@ -324,14 +316,14 @@ impl<'a> View<'a> {
 
     /// Records that the judgement depends on a node.
     pub(crate) fn depends_on_node(&self, node: &Node) {
-        if let Some(lookups) = self.live() {
+        if let Some(lookups) = self.overlay.lookups {
             lookups.depends_on(ObjectKey::global(ObjectKind::Node, &node.metadata.name));
         }
     }
 
     /// Records that the judgement depends on the wanted nodes, and on the absence of others.
     pub(crate) fn depends_on_nodes(&self, wanted: Option<NodeHint<'_>>) {
-        if let Some(lookups) = self.live()
+        if let Some(lookups) = self.overlay.lookups
             && lookups.confirms_cached
         {
             self.depends_on_all(ObjectKind::Node, "");
@@ -391,12 +383,10 @@ impl<'a> View<'a> {
     /// that their selector does not match, and replace most objects of another template. The
     /// remaining case is an owner that does not use the claim and keeps an object that does.
     fn is_covered(&self, workload: &Workload, claim: &str) -> bool {
-        let Some((kind, controller)) = workload.judged_owner() else {
-            return false;
-        };
-        if !kind.is_built_in() {
+        let owner = workload.judged_owner();
+        let Some((kind, controller)) = owner.filter(|(kind, _)| kind.is_built_in()) else {
             return self.owner_is_judged(workload);
-        }
+        };
         let owner = self.workload(kind, &workload.metadata.namespace, &controller.name);
         owner.found().is_none_or(|owner| {
             owner.metadata.uid.contradicts(controller.uid)
@@ -490,7 +480,7 @@ impl<'a> View<'a> {
     }
 
     /// The autoscalers that scale the workload.
-    pub(crate) fn autoscalers(&self, workload: &Workload) -> Vec<&'a Autoscaler> {
+    pub fn autoscalers(&self, workload: &Workload) -> Vec<&'a Autoscaler> {
         let metadata = &workload.metadata;
         self.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
     }
@@ -558,7 +548,7 @@ impl<'a> View<'a> {
         key: IndexKey<'_>,
         left_out: impl Fn(&T) -> bool,
     ) -> impl Iterator<Item = &'a T> {
-        let lookups = self.live();
+        let lookups = self.overlay.lookups;
         let is_used = move |object: &&StoredObject| !T::of(object).is_some_and(&left_out);
         let used = self.further(&[key]).filter(is_used).inspect(move |object| {
             if let Some(lookups) = lookups {
@@ -570,7 +560,7 @@ impl<'a> View<'a> {
 
     /// A superset of the cluster's own objects with these index keys.
     fn further(self, keys: &[IndexKey<'_>]) -> impl Iterator<Item = &'a StoredObject> + use<'a> {
-        let lookups = self.live();
+        let lookups = self.overlay.lookups;
         let received = lookups.map(|lookups| lookups.received.objects.with_all(keys));
         let is_current =
             move |object: &&StoredObject| lookups.is_none_or(|it| !it.supersedes(object.key()));
@@ -599,16 +589,11 @@ impl<'a> View<'a> {
 
     /// Records that the judgement depends on the absence of other objects of a kind.
     fn depends_on_all(&self, kind: ObjectKind, namespace: &str) {
-        if let Some(lookups) = self.live()
+        if let Some(lookups) = self.overlay.lookups
             && self.cluster.is_synced(kind)
         {
             lookups.depends_on_all(kind, namespace);
         }
-    }
-
-    /// The live look-ups, unless the cache is used as it is.
-    fn live(&self) -> Option<&'a LiveLookups> {
-        self.overlay.lookups.filter(|lookups| !lookups.is_unused())
     }
 }
 

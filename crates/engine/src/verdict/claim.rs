@@ -8,7 +8,7 @@ use crate::model::claim::Claim;
 use crate::model::object::{Object, ObjectKind};
 use crate::policy::{Action, Resolved};
 use crate::rules::{ClaimReview, Hazard, Outcome, Subject, judge, judge_workload};
-use crate::snapshot::{Overlay, Turn};
+use crate::snapshot::{Overlay, Snapshot, Turn};
 
 impl Evaluation<'_> {
     pub(super) fn claim(&self, claim: &Claim) -> Verdict {
@@ -36,8 +36,11 @@ impl Evaluation<'_> {
     fn waiting_workloads(&self, claim: &Claim, verdict: &mut Verdict) {
         let (metadata, view) = (&claim.metadata, self.facts.view);
         let waiting = view.workloads_using(&metadata.namespace, &metadata.name);
+        let mut arriving = Snapshot::new();
+        arriving.apply(Object::Claim(claim.clone()));
+        let nearer = [&[&arriving][..], view.overlay().nearer].concat();
         let overlay = Overlay {
-            arriving: Some(claim),
+            nearer: &nearer,
             ..*view.overlay()
         };
         let facts = Facts {

@@ -109,9 +109,7 @@ fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost:
 /// The ScaledObject of KEDA that scales the workload of a pod.
 fn scaled_object_of<'a>(waiting: &WaitingPod<'a>, pod: &Pod) -> Option<&'a str> {
     let workload = waiting.workload_of(pod)?;
-    let metadata = &workload.metadata;
-    let view = waiting.view();
-    let autoscalers = view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name);
+    let autoscalers = waiting.view().autoscalers(workload);
     let mut scaled = autoscalers.into_iter().filter_map(|it| it.scaled_object());
     Some(scaled.next()?.as_str())
 }
