@@ -291,15 +291,17 @@ fn matches_its_own_terms(workload: &Workload, facts: Facts<'_>) -> bool {
 /// The groups in one place to which `workload` belongs: its own, or those of its leaders if it is a
 /// follower.
 fn groups<'a>(workload: &'a Workload, facts: Facts<'a>) -> impl Iterator<Item = Group<'a>> {
-    let is_anchor = move |it: &&Workload| {
-        binds(it, facts)
-            && matches_its_own_terms(it, facts)
-            && (same(it, workload) || has_leader(it, workload, facts))
+    let is_bound = binds(workload, facts);
+    let is_own = is_bound && matches_its_own_terms(workload, facts);
+    let is_anchor = move |leader: &&Workload| {
+        binds(leader, facts)
+            && matches_its_own_terms(leader, facts)
+            && has_leader(leader, workload, facts)
     };
-    let leaders = is_follower(workload, facts).then(|| leaders(workload, facts));
-    let members = std::iter::once(workload).chain(leaders.into_iter().flatten());
-    members
-        .filter(is_anchor)
+    let own = is_own.then_some(workload);
+    let leaders = (is_bound && !is_own).then(|| leaders(workload, facts));
+    own.into_iter()
+        .chain(leaders.into_iter().flatten().filter(is_anchor))
         .map(move |anchor| Group {
             anchor,
             judged: workload,
