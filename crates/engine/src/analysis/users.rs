@@ -188,18 +188,21 @@ pub(crate) fn apart_of<'a>(
     let own_leaders = LazyCell::new(|| followed(situation, own));
     // Whether it goes to the node of `host`: with the pod that has the volume, or with all pods,
     // which are in one place.
-    let joins = |follower: &Workload, leaders: &[&Workload], host: &Workload| {
-        follows_pod_of(follower, host)
-            || follows(situation, follower, host)
-            || are_led(situation, leaders, host)
-            // If the host already has its node, it and a leader that uses the volume decide between
-            // them which has the volume, and the follower goes where the leader is.
-            || is_placed(host) && leaders.iter().any(|it| users.iter().any(|user| same(user, it)))
+    let joins = |follower: &Workload, host: &Workload| {
+        follows_pod_of(follower, host) || follows(situation, follower, host)
+    };
+    let is_user = |leader: &&Workload| users.iter().any(|user| same(user, leader));
+    // Whether a follower of these leaders goes to the node of `host`. If the host already has its
+    // node, it and a leader that uses the volume decide between them which has the volume, and the
+    // follower goes where the leader is.
+    let lead_to = |leaders: &[&Workload], host: &Workload| {
+        are_led(situation, leaders, host) || is_placed(host) && leaders.iter().any(is_user)
     };
     others.retain(|other| {
         // One of the two runs to completion on the node of the other.
-        let own_joins = own.ends() && joins(own, &own_leaders, other);
-        let other_joins = || other.ends() && joins(other, &followed(situation, other), own);
+        let own_joins = own.ends() && (joins(own, other) || lead_to(&own_leaders, other));
+        let other_joins =
+            || other.ends() && (joins(other, own) || lead_to(&followed(situation, other), own));
         let both_follow = || {
             own.ends()
                 && other.ends()

@@ -103,16 +103,16 @@ impl Capability<'_> {
         }
     }
 
-    /// The modes that the conditions that `counts` chooses grant. If a condition that holds sets
+    /// The modes that those conditions grant which `counts` chooses. If a condition that holds sets
     /// the modes, nothing adds to them.
     fn granted_by(&self, counts: impl Fn(&Condition, ConditionState) -> bool) -> AccessModes {
         let effect = |condition: &Condition| condition.effect(self.volume_mode);
         let is_set = self.conditions.iter().any(|(condition, state)| {
             *state == ConditionState::Met && effect(condition).set.is_some()
         });
-        let chosen = self.conditions.iter();
+        let chosen =
+            (self.conditions.iter()).filter(|(condition, state)| counts(condition, *state));
         chosen
-            .filter(|(condition, state)| counts(condition, *state))
             .map(|(condition, _)| match effect(condition) {
                 effect if is_set => effect.set.unwrap_or_default(),
                 effect => effect.grants(),
