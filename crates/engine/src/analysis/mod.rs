@@ -162,10 +162,7 @@ impl<'a> Analysis<'a> {
 
     /// The field of the object that names a volume, `spec.template.spec.volumes[0]`.
     pub(crate) fn volume_path(&self, volume: &UsedVolume) -> String {
-        format!(
-            "{}.volumes[{}]",
-            self.workload.kind.pod_spec_path(),
-            volume.index
-        )
+        let path = self.workload.kind.pod_spec_path();
+        format!("{path}.volumes[{}]", volume.index)
     }
 }

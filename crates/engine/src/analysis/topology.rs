@@ -40,19 +40,18 @@ pub fn reach(volume: &Volume) -> Option<NodeSelector> {
         values: Box::default(),
     });
     let nowhere: Vec<Requirement> = outside.collect();
-    let anywhere = || NodeSelector {
-        node_selector_terms: Box::new([NodeSelectorTerm::default()]),
+    let terms: Box<[NodeSelectorTerm]> = match reach {
+        Some(reach) => reach.node_selector_terms,
+        None => Box::new([NodeSelectorTerm::default()]),
     };
-    let reach = reach.unwrap_or_else(anywhere);
     let in_each_place = |term: &NodeSelectorTerm| {
         [&place, &nowhere].map(|place| NodeSelectorTerm {
             match_expressions: [&*term.match_expressions, place].concat().into(),
             match_fields: term.match_fields.clone(),
         })
     };
-    let terms = reach.node_selector_terms.iter();
     Some(NodeSelector {
-        node_selector_terms: terms.flat_map(in_each_place).collect(),
+        node_selector_terms: terms.iter().flat_map(in_each_place).collect(),
     })
 }
 

@@ -176,10 +176,7 @@ pub(crate) fn apart_of<'a>(
     let follows_pod_of = |follower: &Workload, set: &Workload| {
         pod_of_claim(set, claim).is_some_and(|pod| follows_pod(follower, set, pod, facts))
     };
-    let users = LazyCell::new(|| match &volume.claim {
-        Some(claim) => all_others(situation, claim),
-        None => Vec::new(),
-    });
+    let users = LazyCell::new(|| all_others(situation, claim));
     // The users whose pod for the claim the workload follows.
     let makers = LazyCell::new(|| -> Vec<&Workload> {
         let users = users.iter().copied();
@@ -196,7 +193,8 @@ pub(crate) fn apart_of<'a>(
     // node, it and a leader that uses the volume decide between them which has the volume, and the
     // follower goes where the leader is.
     let lead_to = |leaders: &[&Workload], host: &Workload| {
-        are_led(situation, leaders, host) || is_placed(host) && leaders.iter().any(is_user)
+        let is_placed = host.kind == WorkloadKind::Pod && host.template.node_name.is_some();
+        are_led(situation, leaders, host) || is_placed && leaders.iter().any(is_user)
     };
     others.retain(|other| {
         // One of the two runs to completion on the node of the other.
@@ -225,11 +223,6 @@ fn is_on_the_node(situation: &Analysis<'_>, other: &Workload) -> bool {
         // Two volumes that stay where they are may be on two nodes.
         (ours, theirs) => theirs.as_ref() == Some(ours),
     }
-}
-
-/// Whether it is a pod that already has its node.
-fn is_placed(workload: &Workload) -> bool {
-    workload.kind == WorkloadKind::Pod && workload.template.node_name.is_some()
 }
 
 /// Whether `follower` goes where `companion` is: it follows the companion, or a leader that is in
@@ -273,12 +266,11 @@ fn are_led(situation: &Analysis<'_>, leaders: &[&Workload], companion: &Workload
 /// Whether all pods of `workload`, the one judged or another one, are in one place.
 pub(crate) fn stays_together(situation: &Analysis<'_>, workload: &Workload) -> bool {
     let facts = situation.facts;
-    let placement = || Placement::of(workload, None, &volumes::of(workload, facts), facts);
     workload.replicas <= 1
         || if same(workload, situation.workload) {
             situation.placement.pins_replicas()
         } else {
-            placement().pins_replicas()
+            Placement::of(workload, None, &volumes::of(workload, facts), facts).pins_replicas()
         }
 }
 

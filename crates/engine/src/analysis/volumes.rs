@@ -141,18 +141,16 @@ fn through_claim(name: &str, named: UsedVolume, namespace: &str, facts: Facts<'_
         claim: Some(name.into()),
         ..named
     };
-    let absence = match facts.view.claim(namespace, name).known() {
-        Ok(claim) => return claimed(claim, named, facts),
-        Err(absence) => absence,
+    // The template from which a StatefulSet, or a bare pod with an ephemeral volume, will have the
+    // claim made.
+    let template = || {
+        let mut users = facts.view.workloads_using(namespace, name).into_iter();
+        users.find_map(|it| (it.template_of_claim(name)).or_else(|| it.ephemeral_claim(name)))
     };
-    // A StatefulSet, or a bare pod with an ephemeral volume, will have it made from its template.
-    let users = facts.view.workloads_using(namespace, name);
-    match users.into_iter().find_map(|user| {
-        let template = user.template_of_claim(name);
-        template.or_else(|| user.ephemeral_claim(name))
-    }) {
-        Some(template) => claimed(template, named, facts),
-        None => UsedVolume {
+    let claim = facts.view.claim(namespace, name).known();
+    match claim.or_else(|absence| template().ok_or(absence)) {
+        Ok(claim) => claimed(claim, named, facts),
+        Err(absence) => UsedVolume {
             attach_constraint: AttachConstraint::Unknown(Missing::Claim(absence)),
             ..named
         },

@@ -146,12 +146,10 @@ impl Entry {
             VolumeMode::Filesystem => self.filesystem,
             VolumeMode::Block => self.block,
         };
-        let with = |modes: AccessModes, condition: &Condition| {
-            modes.union(condition.effect(mode).grants())
-        };
+        let grants = self.conditions.iter().map(|it| it.effect(mode).grants());
         ModeList {
             granted,
-            possible: granted.map(|granted| self.conditions.iter().fold(granted, with)),
+            possible: granted.map(|granted| grants.fold(granted, AccessModes::union)),
             confidence: self.confidence,
         }
     }
