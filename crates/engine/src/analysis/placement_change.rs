@@ -100,8 +100,8 @@ impl PlacementChange {
         }
         let theirs = volumes::of(old, facts);
         let from = EligibleNodes::of(old, old.ready, &theirs, facts);
-        // New affinity leads each new pod to any of the old ones, even to one that waits there for
-        // the volume.
+        // Whether the old pods may be on several nodes. New affinity then leads each new pod to any
+        // of them, even to one that waits there for the volume.
         let are_apart = || old.replicas > 1 && !affinity::self_affinity(old, None, facts).replicas;
         if to.one_node.is_none() && from.one_node.is_none() && are_apart() {
             return Some(Self {
