@@ -114,7 +114,7 @@ fn parse(directory: &Path) {
         &Exclude::nothing(),
         &mut std::io::empty(),
     );
-    let reading = read(&found.sources, |manifest| {
+    let reading = read(&found.sources, |_, manifest| {
         black_box(manifest.tree);
     });
     assert!(reading.errors.is_empty());

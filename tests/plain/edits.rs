@@ -43,13 +43,11 @@ fn item<'v>(value: &'v mut Value, place: &Position) -> &'v mut Value {
 
 fn deployments(text: &str) -> Vec<Position> {
     let source = Source::in_memory("corpus", text.to_owned());
-    let reading = read(&[source], |manifest| manifest.kind == "Deployment");
+    let reading = read(&[source], |place, manifest| {
+        (manifest.kind == "Deployment").then_some(place)
+    });
     assert!(reading.errors.is_empty(), "{:?}\n{text}", reading.errors);
-    reading
-        .objects
-        .into_iter()
-        .filter_map(|(place, deployment)| deployment.then_some(place))
-        .collect()
+    reading.objects.into_iter().flatten().collect()
 }
 
 /// Scalars that a program may write differently after reading them.

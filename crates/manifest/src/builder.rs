@@ -15,7 +15,7 @@ use super::tree::{Id, Node, Scalar, Shape, Tag, Tree};
 
 /// The most nodes that aliases may add to a document beyond those written in it. The YAML reader of
 /// Kubernetes has about the same limit.
-const MAX_ALIASED_NODES: u64 = 400_000;
+const MAX_ALIASED_NODES: usize = 400_000;
 
 /// The most levels of nesting, with aliases followed.
 pub(super) const MAX_DEPTH: u32 = 200;
@@ -52,8 +52,7 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Fault> {
     if tree.nodes.is_empty() {
         return Ok(None);
     }
-    let written = u64::try_from(tree.nodes.len()).unwrap_or(u64::MAX);
-    if builder.total.nodes.saturating_sub(written) > MAX_ALIASED_NODES {
+    if builder.total.nodes.saturating_sub(tree.nodes.len()) > MAX_ALIASED_NODES {
         return Err(Fault::new(0, Problem::TooManyAliases));
     }
     Ok(Some(tree))
@@ -62,7 +61,7 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Fault> {
 /// The size of a node with its aliases followed.
 #[derive(Clone, Copy, Default)]
 struct Weight {
-    nodes: u64,
+    nodes: usize,
     depth: u32,
 }
 
@@ -248,16 +247,15 @@ impl<'t> Builder<'t> {
     /// Whether the mapping `id` merges in others.
     fn merges(&self, id: Id) -> Result<bool, Fault> {
         let tree = &self.tree;
-        let mapping = |id: Id| matches!(tree.node(tree.target(id)).shape, Shape::Mapping);
+        let is_mapping = |id: Id| matches!(tree.node(tree.target(id)).shape, Shape::Mapping);
         let mut merges = false;
         let merged = |(key, _): &(Id, Id)| tree.is_merge_key(*key);
         for (_, value) in tree.written_entries(id).filter(merged) {
             merges = true;
             let target = tree.target(value);
             let fits = match tree.node(target).shape {
-                Shape::Mapping => true,
-                Shape::Sequence => tree.children(target).all(mapping),
-                _ => false,
+                Shape::Sequence => tree.children(target).all(is_mapping),
+                _ => is_mapping(target),
             };
             if !fits {
                 let start = tree.node(value).start as usize;

@@ -19,14 +19,8 @@ use super::tree::{Id, Shape, Tree};
 #[error("{message}")]
 pub struct DecodeError {
     message: String,
-    at: Option<usize>,
-}
-
-impl DecodeError {
     /// The byte offset, in the document's text, of the innermost value that did not fit.
-    pub const fn at(&self) -> Option<usize> {
-        self.at
-    }
+    pub at: Option<usize>,
 }
 
 impl de::Error for DecodeError {
@@ -470,7 +464,7 @@ mod tests {
             let seed = PhantomData::<Object>;
             let error = tree.decode(tree.root(), seed, &[]).unwrap_err();
             assert_eq!(error.to_string(), message, "{text}");
-            assert_eq!(error.at(), Some(at), "{text}");
+            assert_eq!(error.at, Some(at), "{text}");
         }
     }
 }

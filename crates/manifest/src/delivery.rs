@@ -67,7 +67,7 @@ pub struct Delivery {
 
 impl Delivery {
     /// Reads the object; `None` if it does not deliver others.
-    pub(super) fn of(manifest: &Manifest<'_, '_>) -> Option<Self> {
+    pub(super) fn of(place: Position, manifest: &Manifest<'_, '_>) -> Option<Self> {
         let group = manifest.api_version.split('/').next().unwrap_or_default();
         let mut kinds = KINDS.into_iter();
         let (.., role) = kinds.find(|(of, name, _)| *of == group && *name == manifest.kind)?;
@@ -76,7 +76,7 @@ impl Delivery {
         let text = |name: &str| tree.string(metadata, name);
         let is_kept = role != Role::Data && part.text.len() <= MAX_DOCUMENT;
         Some(Self {
-            place: Position::default(),
+            place,
             role,
             reference: ObjectRef {
                 api_version: manifest.api_version.into(),
@@ -93,8 +93,7 @@ impl Delivery {
 /// The content of the object at `place` in a file with this text; `None` if there is no such
 /// object.
 pub fn document_at(text: &str, place: &Position) -> Option<Value> {
-    let parts = parts(text);
-    let part = parts.get(place.part)?;
+    let part = parts(text).into_iter().nth(place.part)?;
     if part.text.len() > MAX_DOCUMENT {
         return None;
     }
@@ -105,8 +104,7 @@ pub fn document_at(text: &str, place: &Position) -> Option<Value> {
 /// The position of the field `path` of the object at `place`, in bytes of the file's text. See
 /// [`locate`] for fields that are missing.
 pub fn spot_at(text: &str, place: &Position, path: &str) -> Option<Spot> {
-    let parts = parts(text);
-    let part = parts.get(place.part)?;
+    let part = parts(text).into_iter().nth(place.part)?;
     let tree = Tree::parse(part.text).ok()??;
     let id = object_at(&tree, &place.items)?;
     Some(locate(&tree, id, path).moved_by(part.start))
@@ -115,8 +113,7 @@ pub fn spot_at(text: &str, place: &Position, path: &str) -> Option<Spot> {
 /// The value of a text that is one YAML document, as Kubernetes and Helm read it; null if the text
 /// is blank, and `None` if it is not YAML.
 pub fn value_of(text: &str) -> Option<Value> {
-    let parts = parts(text);
-    let part = parts.iter().find(|part| !part.is_blank());
+    let part = parts(text).into_iter().find(|part| !part.is_blank());
     let tree = Tree::parse(part.map_or("", |part| part.text)).ok()?;
     Some(tree.map_or(Value::Null, |tree| tree.value(tree.root())))
 }

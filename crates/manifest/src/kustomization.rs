@@ -64,12 +64,10 @@ pub struct Kustomization {
 /// Fields that name files that configure kustomize.
 const PLUGINS: [&str; 3] = ["generators", "transformers", "validators"];
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 struct Fields {
-    #[serde(default)]
     api_version: String,
-    #[serde(default)]
     kind: String,
     namespace: Option<String>,
     resources: Option<Vec<String>>,

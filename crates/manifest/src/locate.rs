@@ -86,13 +86,12 @@ impl<'p> Iterator for PathSegments<'p> {
             self.0 = &path[end..];
             return Some(PathSegment::Field(&path[..end]));
         };
-        let quote = inside
-            .chars()
-            .next()
-            .filter(|first| matches!(first, '"' | '\''));
+        let quote = ['"', '\'']
+            .into_iter()
+            .find(|quote| inside.starts_with(*quote));
         let (name, rest) = match quote {
             Some(quote) => inside[1..].split_once(quote)?,
-            None => (&inside[..inside.find(']')?], &inside[inside.find(']')?..]),
+            None => inside.split_at(inside.find(']')?),
         };
         self.0 = rest.strip_prefix(']')?;
         Some(match name.parse() {

@@ -111,14 +111,17 @@ enum Outcome {
 
 /// Reads the objects of `sources`, on all processors; with their outlines if `outlines` is set.
 pub fn read_objects<S: Borrow<Source> + Sync>(sources: &[S], outlines: bool) -> Objects {
-    let reading = read(sources, |manifest| outcome(manifest, outlines));
+    let reading = read(sources, |place, manifest| {
+        let file = &sources[place.source].borrow().name;
+        outcome(file, place, manifest, outlines)
+    });
     let mut objects = Objects {
         others: reading.others,
         templates: reading.templates,
         errors: reading.errors,
         ..Objects::default()
     };
-    for (place, outcome) in reading.objects {
+    for outcome in reading.objects {
         match outcome {
             Outcome::Skipped(kind) => *objects.skipped.entry(kind.into()).or_default() += 1,
             Outcome::Delivery(delivery) => {
@@ -126,22 +129,19 @@ pub fn read_objects<S: Borrow<Source> + Sync>(sources: &[S], outlines: bool) -> 
                     let kind = delivery.reference.kind.to_string();
                     *objects.skipped.entry(kind).or_default() += 1;
                 }
-                objects.deliveries.push(Delivery { place, ..*delivery });
+                objects.deliveries.push(*delivery);
             }
             Outcome::Template => objects.templates += 1,
-            Outcome::Wrong(error) => objects.errors.push(ReadError {
-                file: sources[place.source].borrow().name.clone(),
-                ..*error
-            }),
-            Outcome::Item(item) => objects.items.push(Item { place, ..*item }),
+            Outcome::Wrong(error) => objects.errors.push(*error),
+            Outcome::Item(item) => objects.items.push(*item),
         }
     }
     objects
 }
 
-fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
+fn outcome(file: &str, place: Position, manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
     let Some((kind, gone)) = kind_of(manifest.api_version, manifest.kind) else {
-        if outlines && let Some(delivery) = Delivery::of(manifest) {
+        if outlines && let Some(delivery) = Delivery::of(place, manifest) {
             return Outcome::Delivery(Box::new(delivery));
         }
         return Outcome::Skipped(manifest.kind.into());
@@ -153,7 +153,7 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
     let missing = fragment::missing(tree, id, kind, manifest.api_version);
     match decode(manifest, kind) {
         Ok(object) => Outcome::Item(Box::new(Item {
-            place: Position::default(),
+            place,
             start: part.start + tree.node(id).start as usize,
             reference: reference(manifest, &object),
             missing: missing.or_else(|| is_nameless(&object).then_some("metadata.name")),
@@ -169,7 +169,7 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
         })),
         // A patch may have any value in the place of a list or a number.
         Err(_) if missing.is_some() || template::is_template(part.text) => Outcome::Template,
-        Err(fault) => Outcome::Wrong(Box::new(located("", tree.lines(), part, fault))),
+        Err(fault) => Outcome::Wrong(Box::new(located(file, tree.lines(), part, fault))),
     }
 }
 
@@ -196,7 +196,7 @@ fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault
             }
             Err(reason) => reason,
         };
-        let at = reason.at().unwrap_or(tree.node(id).start as usize);
+        let at = reason.at.unwrap_or(tree.node(id).start as usize);
         if placeholders.len() == MAX_PLACEHOLDERS
             || placeholders.contains(&at)
             || !is_placeholder(at)

@@ -1,6 +1,6 @@
 //! Lines and columns.
 
-/// A text with the start of each line, for many lookups of positions.
+/// A text with the start of each line, for lookups of positions.
 #[derive(Debug)]
 pub struct Lines<'t> {
     text: &'t str,

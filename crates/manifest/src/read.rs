@@ -35,7 +35,7 @@ pub struct Position {
 #[derive(Debug)]
 pub struct ParsedFile<T> {
     /// The caller's result for each object, in the order of the text.
-    pub objects: Vec<(Position, T)>,
+    pub objects: Vec<T>,
     /// The number of documents that are not Kubernetes objects, values files for example.
     pub others: usize,
     /// The number of documents and objects that are templates and must be rendered first.
@@ -72,7 +72,7 @@ impl<T> FromIterator<Self> for ParsedFile<T> {
 /// no tree outlives the call of `each`.
 pub fn read<S: Borrow<Source> + Sync, T: Send>(
     sources: &[S],
-    each: impl Fn(&Manifest<'_, '_>) -> T + Sync,
+    each: impl Fn(Position, &Manifest<'_, '_>) -> T + Sync,
 ) -> ParsedFile<T> {
     #[cfg(feature = "files")]
     let sources = sources.par_iter();
@@ -86,7 +86,7 @@ pub fn read<S: Borrow<Source> + Sync, T: Send>(
 fn read_source<T: Send>(
     source: &Source,
     at: usize,
-    each: &(impl Fn(&Manifest<'_, '_>) -> T + Sync),
+    each: &(impl Fn(Position, &Manifest<'_, '_>) -> T + Sync),
 ) -> ParsedFile<T> {
     let mut all = ParsedFile::default();
     let text = match source.text() {
@@ -122,7 +122,7 @@ fn read_part<T>(
     at: usize,
     number: usize,
     part: &Part<'_>,
-    each: &impl Fn(&Manifest<'_, '_>) -> T,
+    each: &impl Fn(Position, &Manifest<'_, '_>) -> T,
 ) -> ParsedFile<T> {
     let mut reading = ParsedFile::default();
     if part.is_blank() {
@@ -151,7 +151,7 @@ fn read_part<T>(
             part: number,
             items: items.into(),
         };
-        reading.objects.push((place, each(manifest)));
+        reading.objects.push(each(place, manifest));
     });
     reading
 }
@@ -165,25 +165,26 @@ pub(super) fn located(file: &str, lines: &Lines<'_>, part: &Part<'_>, fault: Fau
 #[cfg(test)]
 mod tests {
     use super::super::source::Source;
-    use super::{ParsedFile, read};
+    use super::{ParsedFile, Position, read};
 
-    fn reading(texts: &[&str]) -> ParsedFile<String> {
+    fn reading(texts: &[&str]) -> ParsedFile<(Position, String)> {
         let sources: Vec<Source> = texts
             .iter()
             .enumerate()
             .map(|(at, text)| Source::in_memory(&format!("{at}.yaml"), (*text).to_owned()))
             .collect();
-        read(&sources, |manifest| {
+        read(&sources, |place, manifest| {
             let name = manifest
                 .tree
                 .entry(manifest.id, "metadata")
                 .and_then(|(_, metadata)| manifest.tree.string(metadata, "name"))
                 .unwrap_or_default();
-            format!("{} {} {name}", manifest.api_version, manifest.kind)
+            let object = format!("{} {} {name}", manifest.api_version, manifest.kind);
+            (place, object)
         })
     }
 
-    fn objects(reading: &ParsedFile<String>) -> Vec<(usize, usize, &[usize], &str)> {
+    fn objects(reading: &ParsedFile<(Position, String)>) -> Vec<(usize, usize, &[usize], &str)> {
         reading
             .objects
             .iter()

@@ -224,15 +224,12 @@ impl Checked {
 
 /// Advice for a text in which nothing was judged.
 const fn nothing(summary: &report::Summary) -> &'static str {
-    match summary {
-        report::Summary { judged: 1.., .. }
-        | report::Summary {
-            unreadable: 1.., ..
-        } => "",
-        report::Summary { templates: 1.., .. } => {
-            " Templates have to be rendered first: paste what `helm template` or `kustomize build` prints."
-        }
-        _ => " There is no workload, claim or autoscaler in the text.",
+    if summary.judged > 0 || summary.unreadable > 0 {
+        ""
+    } else if summary.templates > 0 {
+        " Templates have to be rendered first: paste what `helm template` or `kustomize build` prints."
+    } else {
+        " There is no workload, claim or autoscaler in the text."
     }
 }
 

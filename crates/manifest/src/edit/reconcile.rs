@@ -110,7 +110,7 @@ impl Reconciler<'_, '_> {
             } else {
                 place_for(name, &written)
             };
-            self.add_entry(id, &entries, before, name, value)?;
+            self.add(id, &entries, before, Some(name), value)?;
         }
         Ok(())
     }
@@ -140,11 +140,7 @@ impl Reconciler<'_, '_> {
                 && after != before
             {
                 self.field.clone_from(&name);
-                let slot = if tree.node(id).flow {
-                    Slot::Inside
-                } else {
-                    self.behind_key(key)?
-                };
+                let slot = self.slot(id, (key, value))?;
                 self.node(&slot, value, before, after)?;
             }
             written.push(Some(name));
@@ -152,26 +148,46 @@ impl Reconciler<'_, '_> {
         Ok(written)
     }
 
-    /// Adds `name: value` to the mapping `id`, before the entry with the index `before`.
-    fn add_entry(
+    /// Adds `value` to the collection `id`, before the entry or item with the index `before`. An
+    /// entry has a `name`, an item has none.
+    fn add(
         &mut self,
         id: Id,
         entries: &[(Id, Id)],
         before: usize,
-        name: &str,
+        name: Option<&str>,
         value: &Value,
     ) -> Result<(), EditError> {
-        if self.tree.node(id).flow {
-            let flow = self.tree.flow_of(id);
-            let entry = self.style.flow_entry(name, value, flow);
-            self.add_between(flow, entries, before, &entry);
+        let tree = self.tree;
+        if tree.node(id).flow {
+            let flow = tree.flow_of(id);
+            let text = match name {
+                Some(name) => self.style.flow_entry(name, value, flow),
+                None => self.style.flow(value, flow),
+            };
+            self.add_between(flow, entries, before, &text);
             return Ok(());
         }
-        let first = self.tree.begin(entries[0].0);
-        let lines = self.style.entry(name, value, self.tree.column(first));
-        // Comments above the first key stay above it only if the key starts its line.
-        let least = usize::from(!self.tree.starts_line(first));
-        self.add_lines(entries, before.max(least), first, lines)
+        let first = self.start_of(entries[0])?;
+        let column = tree.column(first);
+        let lines = match name {
+            Some(name) => self.style.entry(name, value, column),
+            None => self.style.item(value, column),
+        };
+        match before.checked_sub(1) {
+            // Comments above the first key stay above it only if the key starts its line.
+            None if tree.starts_line(first) => {
+                self.edits.push(Edit::insert(tree.line_start(first), lines));
+            }
+            // The order of items counts, that of entries does not.
+            None if name.is_none() => return Err(self.unusual()),
+            previous => {
+                let (_, previous) = entries[previous.unwrap_or(0)];
+                let end = tree.node(previous).end as usize;
+                self.insert_lines(tree.line_end(end), lines);
+            }
+        }
+        Ok(())
     }
 
     /// Adds `text` between brackets or braces, before the entry or item with the index `before`.
@@ -188,29 +204,6 @@ impl Reconciler<'_, '_> {
             }
             None => Edit::insert(self.tree.begin(entries[0].0), format!("{text},{gap}")),
         });
-    }
-
-    /// Adds lines before the entry or item with the index `before`; the first one begins at
-    /// `first`.
-    fn add_lines(
-        &mut self,
-        entries: &[(Id, Id)],
-        before: usize,
-        first: usize,
-        lines: String,
-    ) -> Result<(), EditError> {
-        match before.checked_sub(1) {
-            Some(previous) => {
-                let end = self.tree.node(entries[previous].1).end as usize;
-                self.insert_lines(self.tree.line_end(end), lines);
-            }
-            None if self.tree.starts_line(first) => {
-                let start = self.tree.line_start(first);
-                self.edits.push(Edit::insert(start, lines));
-            }
-            None => return Err(self.unusual()),
-        }
-        Ok(())
     }
 
     fn sequence(&mut self, id: Id, old: &[Value], new: &[Value]) -> Result<(), EditError> {
@@ -231,19 +224,14 @@ impl Reconciler<'_, '_> {
                     at += 1;
                 }
                 (Some(before), Some(after)) if !new[wanted..].contains(before) => {
-                    let (item, _) = items[at];
-                    let slot = if self.tree.node(id).flow {
-                        Slot::Inside
-                    } else {
-                        let column = self.tree.column(self.dash(item)?);
-                        Slot::Dash { column }
-                    };
+                    let slot = self.slot(id, items[at])?;
+                    let (_, item) = items[at];
                     self.node(&slot, item, before, after)?;
                     at += 1;
                     wanted += 1;
                 }
                 (_, Some(after)) => {
-                    self.add_item(id, &items, at, after)?;
+                    self.add(id, &items, at, None, after)?;
                     wanted += 1;
                 }
                 (_, None) => {
@@ -253,25 +241,6 @@ impl Reconciler<'_, '_> {
             }
         }
         Ok(())
-    }
-
-    /// Adds `value` to the list `id`, before the item with the index `before`.
-    fn add_item(
-        &mut self,
-        id: Id,
-        items: &[(Id, Id)],
-        before: usize,
-        value: &Value,
-    ) -> Result<(), EditError> {
-        if self.tree.node(id).flow {
-            let flow = self.tree.flow_of(id);
-            let item = self.style.flow(value, flow);
-            self.add_between(flow, items, before, &item);
-            return Ok(());
-        }
-        let dash = self.dash(items[0].0)?;
-        let lines = self.style.item(value, self.tree.column(dash));
-        self.add_lines(items, before, dash, lines)
     }
 
     /// Removes the entry or item with the index `at` from the collection `id`.
@@ -286,11 +255,7 @@ impl Reconciler<'_, '_> {
                 (None, None) => Edit::delete(self.tree.begin(key), end),
             }
         } else {
-            let start = if key == value {
-                self.dash(key)?
-            } else {
-                self.tree.begin(key)
-            };
+            let start = self.start_of((key, value))?;
             match next {
                 _ if self.tree.starts_line(start) => {
                     Edit::delete(self.tree.line_start(start), self.tree.line_end(end))
@@ -385,21 +350,31 @@ impl Reconciler<'_, '_> {
         self.edits.push(Edit::insert(at, lines));
     }
 
-    fn behind_key(&self, key: Id) -> Result<Slot, EditError> {
-        let node = self.tree.node(key);
-        let rest = self.tree.text[node.end as usize..].trim_start_matches([' ', '\t']);
+    /// The text before the value of an entry or item of the collection `id`.
+    fn slot(&self, id: Id, (key, value): (Id, Id)) -> Result<Slot, EditError> {
+        if self.tree.node(id).flow {
+            return Ok(Slot::Inside);
+        }
+        let column = self.tree.column(self.start_of((key, value))?);
+        if key == value {
+            return Ok(Slot::Dash { column });
+        }
+        let end = self.tree.node(key).end as usize;
+        let rest = self.tree.text[end..].trim_start_matches([' ', '\t']);
         let behind = rest.strip_prefix(':').ok_or_else(|| self.unusual())?;
-        Ok(Slot::Key {
-            column: self.tree.column(self.tree.begin(key)),
-            colon: self.tree.text.len() - behind.len(),
-        })
+        let colon = self.tree.text.len() - behind.len();
+        Ok(Slot::Key { column, colon })
     }
 
-    /// The offset of the dash before an item of a block list.
-    fn dash(&self, item: Id) -> Result<usize, EditError> {
-        let before = self.tree.text[..self.tree.begin(item)].trim_end();
-        let before = before.strip_suffix('-').map(str::len);
-        before.ok_or_else(|| self.unusual())
+    /// The offset of an entry's key, or of the dash before an item of a block list.
+    fn start_of(&self, (key, value): (Id, Id)) -> Result<usize, EditError> {
+        let begin = self.tree.begin(key);
+        if key != value {
+            return Ok(begin);
+        }
+        let before = self.tree.text[..begin].trim_end();
+        let dash = before.strip_suffix('-').map(str::len);
+        dash.ok_or_else(|| self.unusual())
     }
 
     fn unusual(&self) -> EditError {

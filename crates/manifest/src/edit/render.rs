@@ -105,12 +105,10 @@ impl Style {
                 .map(|(name, value)| self.entry(name, value, indent))
                 .collect(),
             Value::Array(items) => items.iter().map(|item| self.item(item, indent)).collect(),
-            scalar => format!(
-                "{:indent$}{}{}",
-                "",
-                self::scalar(scalar, ScalarStyle::Plain),
-                self.newline
-            ),
+            scalar => {
+                let text = self::scalar(scalar, ScalarStyle::Plain);
+                format!("{:indent$}{text}{}", "", self.newline)
+            }
         }
     }
 
