@@ -63,6 +63,9 @@ impl Client {
         if !status.is_success() {
             return Err(format!("{url} answers {status}").into());
         }
+        if response.content_length() > Some(limit) {
+            return Err(large(&url, limit));
+        }
         let mut bytes = Vec::new();
         loop {
             let chunk = response.chunk().await;
