@@ -433,7 +433,7 @@ impl Named {
             let path = normal(&real_folder.join(text));
             let leads_above = Path::new(text).is_relative() && !path.starts_with(top);
             let found = real(&path);
-            let is_folder = kustomization_in(&path).is_some();
+            let is_folder = found.is_some() && kustomization_in(&path).is_some();
             let is_outside = found.as_deref().is_some_and(|it| !is_inside(top, it));
             if leads_above || is_folder && is_outside {
                 let reason = format!("it names {text}, which is outside of {}", top.display());
