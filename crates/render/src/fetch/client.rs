@@ -66,17 +66,15 @@ impl Client {
         if response.content_length() > Some(limit) {
             return Err(large(&url, limit));
         }
+        let failed = |error| self.failed(&url, error);
         let mut bytes = Vec::new();
-        loop {
-            let chunk = response.chunk().await;
-            let Some(chunk) = chunk.map_err(|error| self.failed(&url, error))? else {
-                return Ok(bytes);
-            };
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
             if (bytes.len() + chunk.len()) as u64 > limit {
                 return Err(large(&url, limit));
             }
             bytes.extend_from_slice(&chunk);
         }
+        Ok(bytes)
     }
 
     /// The answer after all redirects, with any status.
