@@ -388,11 +388,9 @@ impl<'o> Fetcher<'o> {
 
     fn cache(&self) -> io::Result<PathBuf> {
         let default = || {
-            let home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-            let home = home.filter(|it| it.is_absolute()).or_else(|| {
-                let home = std::env::var_os("HOME")?;
-                Some(PathBuf::from(home).join(".cache"))
-            });
+            let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
+            let home = path("XDG_CACHE_HOME").filter(|it| it.is_absolute());
+            let home = home.or_else(|| Some(path("HOME")?.join(".cache")));
             home.map(|home| home.join("multi-attach-guard").join("charts"))
         };
         let folder = self.options.fetch_cache.clone().or_else(default);
