@@ -170,10 +170,8 @@ fn template(input: &Input<'_>, folder: &Path) -> io::Result<CommandLine> {
 
 /// The start of the command line with which Helm renders a chart.
 fn helm_template() -> CommandLine {
-    let mut line = CommandLine::new("template");
     // A schema may refer to another one by its URL or by a path.
-    line.flag("--skip-schema-validation");
-    line
+    CommandLine::new("template --skip-schema-validation")
 }
 
 impl Renderer {
