@@ -149,8 +149,6 @@ pub(super) struct Inflated {
     pub(super) file: PathBuf,
     /// Its index in `helmCharts`.
     pub(super) number: usize,
-    /// The URL in that entry.
-    repository: String,
     /// The folder of the chart, or the fetched packed chart.
     pub(super) chart: PathBuf,
 }
@@ -378,7 +376,6 @@ impl Named {
                 Ok(found) => named.inflated.push(Inflated {
                     file: file.clone(),
                     number,
-                    repository: chart.repo.clone(),
                     chart: found,
                 }),
                 Err(reason) => drop(named.refused.get_or_insert(reason)),
@@ -422,7 +419,7 @@ impl Named {
     fn reach(&mut self, read: &Kustomization, real_folder: &Path, top: &Path) {
         for text in &read.texts {
             if self.fetched.iter().any(|it| it.name == *text)
-                || self.inflated.iter().any(|it| it.repository == *text)
+                || read.charts.iter().any(|it| it.repo == *text)
             {
                 continue;
             }
