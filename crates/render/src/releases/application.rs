@@ -69,13 +69,12 @@ impl Application<'_> {
         let url = text(source, &["repoURL"]).unwrap_or_default();
         let chart = match self.chart(source, url)? {
             Chart::Manifests(folder, is_recursive) if self.context.is_here(url) => {
-                return Ok(namespace.map(|namespace| {
-                    Delivers::Files(Placed {
-                        folder,
-                        is_recursive,
-                        namespace: namespace.to_owned(),
-                    })
-                }));
+                let placed = namespace.map(|namespace| Placed {
+                    folder,
+                    is_recursive,
+                    namespace: namespace.to_owned(),
+                });
+                return Ok(placed.map(Delivers::Files));
             }
             chart => chart,
         };

@@ -13,8 +13,8 @@ use crate::repository::Repository;
 use check::{Files as _, Reading};
 use manifest::delivery::{Delivery, Role, decoded, document_at};
 
-/// The most bytes of a values file, or of a file with the parameters of a generator.
-pub(super) const MAX_FILE: u64 = 4 << 20;
+/// The most bytes of a values file, or of Git's configuration.
+const MAX_FILE: u64 = 4 << 20;
 
 /// Everything that a release may refer to.
 pub(crate) struct RenderContext<'w> {
@@ -124,9 +124,8 @@ impl<'w> RenderContext<'w> {
     /// # Errors
     /// There is no such folder.
     pub(super) fn folder(&self, path: &str) -> Result<PathBuf, Reason> {
-        let missing = || format!("there is no folder {path} in this repository");
         let real = real_in(self.places.repository.root(), path).filter(|real| real.is_dir());
-        real.ok_or_else(|| missing().into())
+        real.ok_or_else(|| format!("there is no folder {path} in this repository").into())
     }
 
     /// The top folder of the repository that contains the folder of a chart: this repository, or a
