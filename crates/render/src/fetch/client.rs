@@ -115,15 +115,14 @@ impl Client {
     /// Checks that a Git repository may be contacted. Its URL comes from a manifest.
     pub(super) fn allow_repository(&self, url: &Url) -> Result<(), Reason> {
         let host = url.host_str().unwrap_or_default();
-        let is_allowed = |name: &str| self.resolver.is_allowed(name);
         match url.scheme() {
             "http" | "https" => self.allow(url, host),
-            "ssh" if is_allowed(host) => Ok(()),
+            "ssh" if self.resolver.is_allowed(host) => Ok(()),
             "ssh" => Err(format!(
                 "fetching from {host} uses your SSH keys; allow it with --fetch-from {host}"
             )
             .into()),
-            "file" if is_allowed(url.as_str()) => Ok(()),
+            "file" if self.resolver.is_allowed(url.as_str()) => Ok(()),
             "file" => {
                 Err(format!("{url} is on this machine; allow it with --fetch-from {url}").into())
             }

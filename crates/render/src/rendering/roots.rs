@@ -369,8 +369,7 @@ impl Named {
         }
         for (number, chart) in read.charts.iter().enumerate() {
             let home = read.chart_home.as_deref().unwrap_or("charts");
-            let folder = normal(&real_folder.join(home).join(chart.folder()));
-            let folder = real(&folder);
+            let folder = real(&normal(&real_folder.join(home).join(chart.folder())));
             let folder = folder.filter(|it| it.join(CHART).is_file() && is_inside(top, it));
             match folder.map_or_else(|| places.fetcher.inflated(chart), Ok) {
                 Ok(found) => named.inflated.push(Inflated {
