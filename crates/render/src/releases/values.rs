@@ -66,6 +66,8 @@ mod tests {
         set(&mut values, &keys("a.x"), json!(2));
         set(&mut values, &keys(r"c.d\.e"), json!(true));
         assert_eq!(values, json!({"a": {"b": 1, "x": 2}, "c": {"d.e": true}}));
+        set(&mut values, &keys("a"), json!({"y": 3}));
+        assert_eq!(values["a"], json!({"y": 3}));
         let mut nothing = Value::Null;
         set(&mut nothing, &keys("a"), json!([]));
         assert_eq!(nothing, json!({"a": []}));
