@@ -32,11 +32,6 @@ impl Repository {
         Self { root, here }
     }
 
-    /// The top folder of the repository, with links followed.
-    pub(super) fn root(&self) -> &Path {
-        &self.root
-    }
-
     /// The path `real`, whose links are followed, relative to the working directory if it is below
     /// it.
     pub(super) fn name_of(&self, real: &Path) -> PathBuf {
@@ -110,7 +105,7 @@ impl Repository {
 
 impl Files for Repository {
     fn top(&self) -> &Path {
-        self.root()
+        &self.root
     }
 
     /// Outside the repository, this is the path without its root.

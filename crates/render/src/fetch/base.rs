@@ -20,7 +20,7 @@ pub(super) fn read(name: &str) -> Option<(Remote, String)> {
     }
     let (scheme, rest) = split(address)?;
     let (repository, path) = match scheme {
-        "file" if !rest.contains("//") => (rest.clone(), ""),
+        "file" if !rest.contains("//") => (rest.as_str(), ""),
         _ => divided(&rest)?,
     };
     let url = format!("{scheme}://{repository}");
@@ -52,22 +52,20 @@ pub(super) fn split(address: &str) -> Option<(&str, String)> {
 }
 
 /// The repository and the path in it.
-fn divided(rest: &str) -> Option<(String, &str)> {
+fn divided(rest: &str) -> Option<(&str, &str)> {
     if let Some((repository, path)) = rest.split_once("//") {
-        return Some((repository.to_owned(), path));
+        return Some((repository, path));
     }
     if let Some(at) = rest.find(".git/") {
-        let (repository, path) = rest.split_at(at + ".git".len());
-        return Some((repository.to_owned(), path));
+        return Some(rest.split_at(at + ".git".len()));
     }
     if rest.ends_with(".git") {
-        return Some((rest.to_owned(), ""));
+        return Some((rest, ""));
     }
     // The repository is the host, the owner and the name.
     let mut slashes = rest.match_indices('/').map(|(at, _)| at);
     let end = slashes.nth(2).unwrap_or(rest.len());
-    rest.contains('/')
-        .then(|| (rest[..end].to_owned(), &rest[end..]))
+    rest.contains('/').then(|| rest.split_at(end))
 }
 
 #[cfg(test)]

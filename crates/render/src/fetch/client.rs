@@ -63,17 +63,18 @@ impl Client {
         if !status.is_success() {
             return Err(format!("{url} answers {status}").into());
         }
+        if response.content_length() > Some(limit) {
+            return Err(large(&url, limit));
+        }
+        let failed = |error| self.failed(&url, error);
         let mut bytes = Vec::new();
-        loop {
-            let chunk = response.chunk().await;
-            let Some(chunk) = chunk.map_err(|error| self.failed(&url, error))? else {
-                return Ok(bytes);
-            };
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
             if (bytes.len() + chunk.len()) as u64 > limit {
                 return Err(large(&url, limit));
             }
             bytes.extend_from_slice(&chunk);
         }
+        Ok(bytes)
     }
 
     /// The answer after all redirects, with any status.
@@ -114,15 +115,14 @@ impl Client {
     /// Checks that a Git repository may be contacted. Its URL comes from a manifest.
     pub(super) fn allow_repository(&self, url: &Url) -> Result<(), Reason> {
         let host = url.host_str().unwrap_or_default();
-        let is_allowed = |name: &str| self.resolver.is_allowed(name);
         match url.scheme() {
             "http" | "https" => self.allow(url, host),
-            "ssh" if is_allowed(host) => Ok(()),
+            "ssh" if self.resolver.is_allowed(host) => Ok(()),
             "ssh" => Err(format!(
                 "fetching from {host} uses your SSH keys; allow it with --fetch-from {host}"
             )
             .into()),
-            "file" if is_allowed(url.as_str()) => Ok(()),
+            "file" if self.resolver.is_allowed(url.as_str()) => Ok(()),
             "file" => {
                 Err(format!("{url} is on this machine; allow it with --fetch-from {url}").into())
             }

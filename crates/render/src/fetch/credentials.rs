@@ -30,9 +30,7 @@ pub(super) fn of_repository(url: &str) -> HeaderMap {
 /// The headers for a registry that Helm is logged in to. Credential helpers are not started.
 pub(super) fn of_registry(host: &str) -> HeaderMap {
     let content = content("HELM_REGISTRY_CONFIG", "registry/config.json");
-    let auth = content
-        .get("auths")
-        .and_then(|it| it.get(host)?.get("auth")?.as_str());
+    let auth = content["auths"][host]["auth"].as_str();
     auth.map_or_else(HeaderMap::new, header)
 }
 

@@ -145,11 +145,8 @@ pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Re
     fs::create_dir_all(&packs)
         .and_then(|()| fs::write(packs.join("pack-fetched.pack"), pack))
         .map_err(Failure::Copy)?;
-    repository
-        .git(&CommandLine::git(
-            "index-pack objects/pack/pack-fetched.pack",
-        ))
-        .await?;
+    let index = CommandLine::git("index-pack objects/pack/pack-fetched.pack");
+    repository.git(&index).await?;
     let commit =
         Word::new(Field::GitReference, commit).map_err(|_| broken("its commit has no name"))?;
     let list = CommandLine::git("ls-tree -r -l").word(&commit);

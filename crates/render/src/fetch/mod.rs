@@ -340,6 +340,11 @@ impl<'o> Fetcher<'o> {
         if missing.is_empty() {
             return Ok(());
         }
+        if let Some(reason) = self.exhausted() {
+            let refused = missing.into_iter().map(|it| (it, Err(reason.clone())));
+            self.known.borrow_mut().extend(refused);
+            return Ok(());
+        }
         let client = Client::new(&self.options.fetch_from, self.limit).map_err(io::Error::other)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let answers = stream::iter(&missing).map(|remote| self.download(&client, remote));
@@ -360,30 +365,32 @@ impl<'o> Fetcher<'o> {
         Ok(())
     }
 
-    /// Downloads the resource, if the limits of the run allow it.
-    async fn download(&self, client: &Client, remote: &Remote) -> Result<Download, Reason> {
+    /// The reason why nothing more is fetched, if there is one.
+    fn exhausted(&self) -> Option<Reason> {
         if self.known.borrow().len() >= MAX_FETCHED {
             let most =
                 format!("one run fetches at most {MAX_FETCHED} charts, bases and repositories");
-            return Err(most.into());
+            return Some(most.into());
         }
-        // One limit applies to all hosts together.
-        if Instant::now() < self.end
-            && let Ok(answer) = timeout_at(self.end.into(), download(client, remote)).await
-        {
-            return answer;
-        }
+        (Instant::now() >= self.end).then(|| self.out_of_time())
+    }
+
+    /// Downloads the resource. One limit applies to all hosts together.
+    async fn download(&self, client: &Client, remote: &Remote) -> Result<Download, Reason> {
+        let answer = timeout_at(self.end.into(), download(client, remote)).await;
+        answer.unwrap_or_else(|_| Err(self.out_of_time()))
+    }
+
+    fn out_of_time(&self) -> Reason {
         let all = self.limit.saturating_mul(TIMES_IN_ALL).as_secs();
-        Err(format!("all fetching together may take {all} s").into())
+        format!("all fetching together may take {all} s").into()
     }
 
     fn cache(&self) -> io::Result<PathBuf> {
         let default = || {
-            let home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-            let home = home.filter(|it| it.is_absolute()).or_else(|| {
-                let home = std::env::var_os("HOME")?;
-                Some(PathBuf::from(home).join(".cache"))
-            });
+            let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
+            let home = path("XDG_CACHE_HOME").filter(|it| it.is_absolute());
+            let home = home.or_else(|| Some(path("HOME")?.join(".cache")));
             home.map(|home| home.join("multi-attach-guard").join("charts"))
         };
         let folder = self.options.fetch_cache.clone().or_else(default);

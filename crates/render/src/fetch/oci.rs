@@ -84,10 +84,8 @@ pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<D
     if found != layer.digest {
         return Err(wrong_digest(&blob, &found, &layer.digest));
     }
-    Ok(Download {
-        bytes,
-        url: format!("{url}:{tag}"),
-    })
+    let url = format!("{url}:{tag}");
+    Ok(Download { bytes, url })
 }
 
 impl Place<'_> {

@@ -31,7 +31,7 @@ pub(super) async fn chart(
     version: &str,
 ) -> Result<Download, Reason> {
     let named = host(url)?;
-    let headers = credentials::of_repository(url);
+    let mut headers = credentials::of_repository(url);
     let index_url = format!("{}/index.yaml", url.trim_end_matches('/'));
     let index = client.get(&index_url, &named, &headers, MAX_INDEX).await?;
     let wrong = || format!("{index_url} is not an index of charts");
@@ -45,12 +45,9 @@ pub(super) async fn chart(
     let entry = &entries[at];
     let base = parsed(&index_url)?;
     let file = referred(&base, entry.urls.first().ok_or_else(missing)?)?;
-    let same_host = file.origin() == base.origin();
-    let headers = if same_host {
-        headers
-    } else {
-        Default::default()
-    };
+    if file.origin() != base.origin() {
+        headers.clear();
+    }
     let file = file.as_str();
     let bytes = client.get(file, &named, &headers, MAX_CHART).await?;
     let found = digest(&bytes);

@@ -92,12 +92,9 @@ impl Sandbox {
         if let Some(unshare) = on_path("unshare") {
             // With `--fork`, the program may start before its memory is limited from here, so only
             // `confine` can limit it.
-            let first = if sandbox.confine.is_some() {
-                0
-            } else {
-                NAMESPACES.len() - 1
-            };
-            for namespaces in NAMESPACES.into_iter().skip(first) {
+            let may_fork = sandbox.confine.is_some();
+            let is_safe = |(arguments, _): &Namespaces| may_fork || !arguments.contains("--fork");
+            for namespaces in NAMESPACES.into_iter().filter(is_safe) {
                 sandbox.unshare = Some((unshare.clone(), namespaces));
                 if sandbox.works().await {
                     return Ok(sandbox);

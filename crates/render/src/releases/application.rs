@@ -14,6 +14,7 @@ use super::{Chart, Delivers, Owner, Placed, Read, Reason, Release, at, cut, fiel
 use crate::fetch::Remote;
 use crate::rendering::release::Setting;
 use crate::rendering::roots::RootKind;
+use check::Files as _;
 
 /// The deliveries of an Application, at most one for each of its sources.
 pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
@@ -69,13 +70,12 @@ impl Application<'_> {
         let url = text(source, &["repoURL"]).unwrap_or_default();
         let chart = match self.chart(source, url)? {
             Chart::Manifests(folder, is_recursive) if self.context.is_here(url) => {
-                return Ok(namespace.map(|namespace| {
-                    Delivers::Files(Placed {
-                        folder,
-                        is_recursive,
-                        namespace: namespace.to_owned(),
-                    })
-                }));
+                let placed = namespace.map(|namespace| Placed {
+                    folder,
+                    is_recursive,
+                    namespace: namespace.to_owned(),
+                });
+                return Ok(placed.map(Delivers::Files));
             }
             chart => chart,
         };
@@ -164,7 +164,7 @@ impl Application<'_> {
             let found = found.ok_or_else(|| format!("none of its sources is called {name}"))?;
             let url = text(found, &["repoURL"]).unwrap_or_default();
             let top = if self.context.is_here(url) {
-                Ok(self.context.places.repository.root().to_owned())
+                Ok(self.context.places.repository.top().to_owned())
             } else {
                 let remote = Remote::git(url, text(found, &["targetRevision"]));
                 self.context.places.fetcher.get(&remote)
@@ -184,7 +184,7 @@ impl Application<'_> {
                 (self.context.top_of(folder), format!("{above}/{file}"))
             }
             Chart::Folder(folder) => (self.context.top_of(folder), file.to_owned()),
-            _ if is_from_top => (self.context.places.repository.root(), file.to_owned()),
+            _ if is_from_top => (self.context.places.repository.top(), file.to_owned()),
             _ => {
                 let unknown = format!("The values file {file} in the chart");
                 return Ok(ValuesFile::Unknown(unknown));

@@ -13,8 +13,8 @@ use crate::repository::Repository;
 use check::{Files as _, Reading};
 use manifest::delivery::{Delivery, Role, decoded, document_at};
 
-/// The most bytes of a values file, or of a file with the parameters of a generator.
-pub(super) const MAX_FILE: u64 = 4 << 20;
+/// The most bytes of a values file, or of Git's configuration.
+const MAX_FILE: u64 = 4 << 20;
 
 /// Everything that a release may refer to.
 pub(crate) struct RenderContext<'w> {
@@ -124,9 +124,8 @@ impl<'w> RenderContext<'w> {
     /// # Errors
     /// There is no such folder.
     pub(super) fn folder(&self, path: &str) -> Result<PathBuf, Reason> {
-        let missing = || format!("there is no folder {path} in this repository");
-        let real = real_in(self.places.repository.root(), path).filter(|real| real.is_dir());
-        real.ok_or_else(|| missing().into())
+        let real = real_in(self.places.repository.top(), path).filter(|real| real.is_dir());
+        real.ok_or_else(|| format!("there is no folder {path} in this repository").into())
     }
 
     /// The top folder of the repository that contains the folder of a chart: this repository, or a
@@ -135,7 +134,7 @@ impl<'w> RenderContext<'w> {
         let repository = self.places.repository;
         match self.places.fetcher.shown(folder) {
             Some(_) => repository.top_of(folder),
-            None => repository.root(),
+            None => repository.top(),
         }
     }
 
@@ -228,12 +227,12 @@ fn plain(url: &str) -> String {
 /// The URLs of the remotes in Git's configuration at the top of a repository. The configuration is
 /// read as text: no command runs, and no included file is read.
 pub(crate) fn remotes(repository: &Repository) -> Vec<String> {
-    let git = repository.root().join(".git");
+    let git = repository.top().join(".git");
     let folder = match fs::read_to_string(&git) {
         // A work tree names its own folder, which is in that of the repository.
         Ok(text) => {
             let folder = text.strip_prefix("gitdir: ").unwrap_or_default().trim();
-            let folder = repository.root().join(folder);
+            let folder = repository.top().join(folder);
             let common = fs::read_to_string(folder.join("commondir")).unwrap_or_default();
             folder.join(common.trim())
         }

@@ -33,9 +33,8 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     release.settings.values.extend([from, own]);
     "spec.values".clone_into(&mut release.field);
     for renderer in items(document, &["spec", "postRenderers"]) {
-        let Some(kustomize) = renderer.get("kustomize") else {
-            return Err("it has a post-renderer that is not kustomize".into());
-        };
+        let kustomize = renderer.get("kustomize");
+        let kustomize = kustomize.ok_or("it has a post-renderer that is not kustomize")?;
         let fields = post_renderer(kustomize)?;
         release.settings.post_renderers.push(fields);
     }

@@ -17,9 +17,14 @@ pub(super) fn mapping(what: &str, text: &str) -> Result<Value, String> {
 
 /// Sets the value at a path of keys, as `helm --set` does.
 pub(super) fn set(into: &mut Value, path: &[String], value: Value) {
-    let nested = path.iter();
-    let nested = nested.rfold(value, |value, key| json!({key: value}));
-    merge(into, &nested);
+    let mut place = into;
+    for key in path {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[key];
+    }
+    *place = value;
 }
 
 /// The keys of a path that are separated with dots. A dot after a backslash is part of a key.
@@ -61,6 +66,8 @@ mod tests {
         set(&mut values, &keys("a.x"), json!(2));
         set(&mut values, &keys(r"c.d\.e"), json!(true));
         assert_eq!(values, json!({"a": {"b": 1, "x": 2}, "c": {"d.e": true}}));
+        set(&mut values, &keys("a"), json!({"y": 3}));
+        assert_eq!(values["a"], json!({"y": 3}));
         let mut nothing = Value::Null;
         set(&mut nothing, &keys("a"), json!([]));
         assert_eq!(nothing, json!({"a": []}));

@@ -68,10 +68,7 @@ fn missing(folder: &Path) -> Vec<(String, Place)> {
         text.and_then(|text| value_of(&text)).unwrap_or_default()
     };
     let (chart, lock) = (content(CHART), content("Chart.lock"));
-    let list = |of: &Value| {
-        let list = of.get("dependencies").and_then(Value::as_array);
-        list.cloned().unwrap_or_default()
-    };
+    let list = |of: &Value| of["dependencies"].as_array().cloned().unwrap_or_default();
     let locked = list(&lock);
     let entries = fs::read_dir(folder.join("charts")).into_iter();
     let names = entries.flatten().flatten().map(|it| it.file_name());

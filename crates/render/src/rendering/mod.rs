@@ -170,10 +170,8 @@ fn template(input: &Input<'_>, folder: &Path) -> io::Result<CommandLine> {
 
 /// The start of the command line with which Helm renders a chart.
 fn helm_template() -> CommandLine {
-    let mut line = CommandLine::new("template");
     // A schema may refer to another one by its URL or by a path.
-    line.flag("--skip-schema-validation");
-    line
+    CommandLine::new("template --skip-schema-validation")
 }
 
 impl Renderer {
@@ -256,9 +254,8 @@ impl Renderer {
     }
 
     async fn helm(&self, line: &CommandLine, copy: &Copy) -> Result<String, Reason> {
-        let Some(helm) = &self.helm else {
-            return Err("there is no helm on the PATH".into());
-        };
+        let helm = self.helm.as_ref();
+        let helm = helm.ok_or("there is no helm on the PATH")?;
         self.output(helm, line, copy).await
     }
 
@@ -274,9 +271,7 @@ impl Renderer {
         let around = copy.folder();
         let inner = copy.of_original(&root.real);
         let inner = inner.strip_prefix(around).ok().and_then(Path::to_str);
-        let Some(inner) = inner else {
-            return Err("its path is not UTF-8 text".into());
-        };
+        let inner = inner.ok_or("its path is not UTF-8 text")?;
         // The path of a component that a release adds is relative to the root.
         let components = fields.get_mut("components").and_then(Value::as_array_mut);
         for name in components.into_iter().flatten() {

@@ -149,8 +149,6 @@ pub(super) struct Inflated {
     pub(super) file: PathBuf,
     /// Its index in `helmCharts`.
     pub(super) number: usize,
-    /// The URL in that entry.
-    repository: String,
     /// The folder of the chart, or the fetched packed chart.
     pub(super) chart: PathBuf,
 }
@@ -221,7 +219,7 @@ pub(crate) fn find(files: &[PathBuf], places: Places<'_>) -> Vec<Root> {
 pub(crate) fn at(folder: &Path, kind: RootKind, places: Places<'_>) -> Option<Root> {
     let file = match kind {
         RootKind::Chart => folder.join(CHART),
-        RootKind::Kustomization => kustomization_in(folder)?,
+        RootKind::Kustomization => kind.file_in(folder)?,
     };
     let mut root = find(&[file], places).pop()?;
     root.folder = places.name_of(folder);
@@ -248,7 +246,7 @@ pub(crate) fn generated(folder: &Path, places: Places<'_>) -> Root {
             let name = path.strip_prefix(folder).unwrap_or(&path).to_owned();
             if path.is_symlink() || path.file_name().is_some_and(|it| it == GIT) {
                 continue;
-            } else if kustomization_in(&path).is_some() {
+            } else if RootKind::Kustomization.file_in(&path).is_some() {
                 root.take_in(&BTreeMap::new(), &path, places);
                 names.push(name);
             } else if path.is_dir() {
@@ -334,7 +332,7 @@ impl Named {
     /// Reads the kustomization in a folder; `None` if there is none that can be read here.
     fn read(folder: &Path, real_folder: &Path, places: Places<'_>) -> Option<Self> {
         let top = places.repository.top_of(real_folder);
-        let file = kustomization_in(real_folder)?;
+        let file = RootKind::Kustomization.file_in(real_folder)?;
         let read = Kustomization::read(&text_inside(top, &file, MAX_ROOT_FILE).ok()?)?;
         let mut named = Self {
             folder: shown(folder),
@@ -371,14 +369,12 @@ impl Named {
         }
         for (number, chart) in read.charts.iter().enumerate() {
             let home = read.chart_home.as_deref().unwrap_or("charts");
-            let folder = normal(&real_folder.join(home).join(chart.folder()));
-            let folder = real(&folder);
+            let folder = real(&normal(&real_folder.join(home).join(chart.folder())));
             let folder = folder.filter(|it| it.join(CHART).is_file() && is_inside(top, it));
             match folder.map_or_else(|| places.fetcher.inflated(chart), Ok) {
                 Ok(found) => named.inflated.push(Inflated {
                     file: file.clone(),
                     number,
-                    repository: chart.repo.clone(),
                     chart: found,
                 }),
                 Err(reason) => drop(named.refused.get_or_insert(reason)),
@@ -422,7 +418,7 @@ impl Named {
     fn reach(&mut self, read: &Kustomization, real_folder: &Path, top: &Path) {
         for text in &read.texts {
             if self.fetched.iter().any(|it| it.name == *text)
-                || self.inflated.iter().any(|it| it.repository == *text)
+                || read.charts.iter().any(|it| it.repo == *text)
             {
                 continue;
             }
@@ -433,7 +429,7 @@ impl Named {
             let path = normal(&real_folder.join(text));
             let leads_above = Path::new(text).is_relative() && !path.starts_with(top);
             let found = real(&path);
-            let is_folder = kustomization_in(&path).is_some();
+            let is_folder = found.is_some() && RootKind::Kustomization.file_in(&path).is_some();
             let is_outside = found.as_deref().is_some_and(|it| !is_inside(top, it));
             if leads_above || is_folder && is_outside {
                 let reason = format!("it names {text}, which is outside of {}", top.display());
@@ -451,11 +447,6 @@ impl Named {
             }
         }
     }
-}
-
-/// The file that makes the folder a kustomization.
-fn kustomization_in(folder: &Path) -> Option<PathBuf> {
-    RootKind::Kustomization.file_in(folder)
 }
 
 /// The word in the text that contains a URL.
@@ -539,7 +530,7 @@ fn reached_from<'a>(
 /// A folder that a kustomization names, and whose own kustomization, if it has one, cannot be read
 /// here.
 fn unreadable(folder: &Path, repository: &Repository) -> Named {
-    let refused = kustomization_in(folder).map(|file| {
+    let refused = RootKind::Kustomization.file_in(folder).map(|file| {
         let file = repository.path_of(&file);
         format!("{file} is not a kustomization that kustomize reads").into()
     });
