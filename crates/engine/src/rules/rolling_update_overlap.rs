@@ -200,7 +200,12 @@ fn moving(analysis: &Analysis<'_>, moved: &PlacementChange, room: Room, deadlock
     Hazard {
         certainty,
         what: format!("{seen}; {order}, so the rollout can never finish."),
-        advice: format!("{}{when}.", strategies::stop_first(analysis.workload)),
+        advice: if analysis.replicas_share_exclusive() {
+            // Even on one node, the scheduler keeps pods with such a disk apart.
+            messages::advice_for_several_pods(analysis)
+        } else {
+            format!("{}{when}.", strategies::stop_first(analysis.workload))
+        },
         brief: format!("{claim}: {moves}; {step}"),
         ..RULE.hazard(Outcome::Deadlock)
     }

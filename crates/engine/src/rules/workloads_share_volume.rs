@@ -178,7 +178,7 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         advice: "Give each workload a disk of its own, or let one of them alone use it.".to_owned(),
         brief: format!(
             "claim \"{claim}\" is the same disk as claim \"{}\"; {}",
-            named.name, WAITS.brief
+            named.name, fate.brief
         ),
         ..hazard(analysis, volume, claim, fate.outcome)
     })
