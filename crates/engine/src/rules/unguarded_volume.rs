@@ -163,8 +163,7 @@ fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
 /// The clash of the pods of one workload.
 fn replicas(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
     let pods = analysis.pods();
-    let is_kept_on_one_node = analysis.holds_replicas_together();
-    if pods <= 1 || driver != ByDriver::RefusesSecondMount && is_kept_on_one_node {
+    if pods <= 1 || driver != ByDriver::RefusesSecondMount && analysis.holds_replicas_together() {
         return None;
     }
     let ends = analysis.workload.ends();
