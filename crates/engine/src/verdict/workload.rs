@@ -69,13 +69,12 @@ impl Evaluation<'_> {
     ) -> Verdict {
         let mode = self.review.mode;
         let is_fixed = |hazard: &Hazard| decisions.of(hazard).action == Action::Fix;
-        let needs_document = match mode {
-            Mode::Judge => false,
-            Mode::Propose | Mode::Repair { .. } => true,
-            Mode::Admit => hazards.iter().any(is_fixed),
+        let document = match mode {
+            Mode::Judge => None,
+            Mode::Admit if !hazards.iter().any(is_fixed) => None,
+            Mode::Admit | Mode::Propose | Mode::Repair { .. } => self.review.document.object(),
         };
-        let document = needs_document.then(|| self.review.document.object());
-        let Some(document) = document.flatten() else {
+        let Some(document) = document else {
             return self.judged(&hazards, decisions);
         };
         let judged = Judged {
