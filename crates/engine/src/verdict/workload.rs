@@ -43,7 +43,8 @@ impl Evaluation<'_> {
         if hazards.is_empty() {
             return None;
         }
-        let existing = self.existing(&analysis, previous, &hazards);
+        let existing = previous.map(|old| self.existing(&analysis, old, &hazards));
+        let existing = existing.unwrap_or_default();
         let (metadata, kind) = (&workload.metadata, workload.kind.name());
         let controlled = self.owner_is_real(metadata);
         Some(self.with_policy(metadata, kind, controlled, |resolved| {
@@ -96,16 +97,13 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The hazards that the update does not cause: they existed in full before it.
+    /// The hazards that the update from `old` does not cause: they existed in full before it.
     fn existing(
         &self,
         analysis: &Analysis<'_>,
-        previous: Option<&Workload>,
+        old: &Workload,
         hazards: &[Hazard],
     ) -> Vec<Existing> {
-        let Some(old) = previous else {
-            return Vec::new();
-        };
         let workload = analysis.workload;
         let capped = capped(Cow::Borrowed(old), self.facts);
         let mut before = judge_workload(&Analysis::of(&capped, None, self.facts));
