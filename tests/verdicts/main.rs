@@ -70,6 +70,12 @@ struct Case {
     /// Parts of all messages, in this order.
     #[serde(default)]
     explains: Vec<String>,
+    /// The end of the first brief text.
+    #[serde(default)]
+    brief: Option<String>,
+    /// The first field at fault.
+    #[serde(default)]
+    field: Option<String>,
     /// Texts that no message contains.
     #[serde(default)]
     hides: Vec<String>,
@@ -281,6 +287,20 @@ fn expect_words(case: &Case, verdict: &Verdict, must: &mut dyn FnMut(bool, Strin
         must(
             first.contains(says),
             format!("expected {says:?} in {first:?}"),
+        );
+    }
+    if let Some(brief) = &case.brief {
+        let found = verdict.findings.first().map(|it| it.brief.as_str());
+        must(
+            found.is_some_and(|found| found.ends_with(brief)),
+            format!("expected {brief:?} at the end of {found:?}"),
+        );
+    }
+    if let Some(field) = &case.field {
+        let found = verdict.findings.first().map(|it| &it.field_path);
+        must(
+            found == Some(field),
+            format!("expected the field {field:?}, found {found:?}"),
         );
     }
     if let Some(remedies) = &case.remedies {

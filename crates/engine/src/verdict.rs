@@ -313,11 +313,11 @@ impl Evaluation<'_> {
         let resolved = self.policy.resolve(&target);
         let mut verdict = decide(&resolved);
         verdict.may_be_overridden = resolved.object_may_override;
-        let mut passed_over = resolved.passed_over().iter();
-        let shown = passed_over.by_ref().take(MOST_NOTICES);
+        let passed_over = resolved.passed_over();
+        let shown = passed_over.iter().take(MOST_NOTICES);
         let shown = shown.map(|notice| finding::shortened(&notice.to_string()));
         verdict.notices.extend(shown);
-        if passed_over.next().is_some() {
+        if passed_over.len() > MOST_NOTICES {
             let more = "Other parts of the multi-attach-guard.dev annotations are ignored too.";
             verdict.notices.push(more.to_owned());
         }

@@ -56,15 +56,16 @@ fn patch(workload: &Workload, raw: &Value, pods_there: i64) -> Option<Patch> {
     }
     let is_made = workload.kind == WorkloadKind::Job
         && raw.pointer("/spec/manualSelector") != Some(&Value::Bool(true));
-    let written = || {
-        raw.pointer("/spec/selector")
-            .filter(|selector| selector.as_object().is_some_and(|it| !it.is_empty()))
-            .cloned()
-    };
+    let written = raw.pointer("/spec/selector");
+    let written = written.filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
+    let name = workload.metadata.name.as_str();
     let selector = match workload.kind {
-        _ if is_made => job_selector(workload)?,
-        WorkloadKind::DeploymentConfig => json!({"matchLabels": written()?}),
-        _ => written()?,
+        _ if is_made && name.is_empty() => return None,
+        // A Job's own selector is made after admission, but its pods always carry the Job's name as
+        // a label.
+        _ if is_made => json!({"matchLabels": {"batch.kubernetes.io/job-name": name}}),
+        WorkloadKind::DeploymentConfig => json!({"matchLabels": written?}),
+        _ => written?.clone(),
     };
     let term = json!({"labelSelector": selector, "topologyKey": HOSTNAME});
     let mut patch = edit::append(raw, &PATH, term);
@@ -74,12 +75,4 @@ fn patch(workload: &Workload, raw: &Value, pods_there: i64) -> Option<Patch> {
         patch.0.extend(recreate.0);
     }
     Some(patch)
-}
-
-/// A selector for a Job's pods. The Job's own selector is made after admission, but its pods always
-/// carry the Job's name as a label.
-fn job_selector(workload: &Workload) -> Option<Value> {
-    let name = &workload.metadata.name;
-    (!name.is_empty())
-        .then(|| json!({"matchLabels": {"batch.kubernetes.io/job-name": name.as_str()}}))
 }

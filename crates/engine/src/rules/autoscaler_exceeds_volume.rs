@@ -52,18 +52,17 @@ fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     let analysis = &scaling.analysis;
     let (kind, name) = (analysis.workload.kind, &analysis.workload.metadata.name);
     let pods = analysis.pods();
-    let (field, who, fewer) = match scaling.autoscaler {
+    let (who, fewer) = match scaling.autoscaler {
         Some(autoscaler) => (
-            format!("spec.{}", autoscaler.fields()[1]),
             format!("it may scale {kind} {name} to {pods} pods"),
             set_to_one(autoscaler, "spec.", ""),
         ),
         None => (
-            "spec.replicas".to_owned(),
             format!("{pods} pods are requested"),
             "Scale to 1".to_owned(),
         ),
     };
+    let field = scaling.field();
     found.extend(find(analysis, scaling.before, &field, &who, &fewer));
 }
 

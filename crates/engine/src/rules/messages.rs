@@ -18,9 +18,9 @@ use crate::storage::{ClassModes, NodeLocal};
 /// forecast.
 pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> String {
     // Volumes with the same description are named together.
-    let mut groups: Vec<(&UsedVolume, Vec<&str>)> = Vec::new();
+    let mut groups: Vec<(&UsedVolume, Vec<String>)> = Vec::new();
     for volume in volumes {
-        let name = volume.shown_name().as_str();
+        let name = format!("\"{}\"", volume.shown_name());
         // All properties on which the predicate depends.
         let alike = |other: &UsedVolume| {
             noun(other) == noun(volume)
@@ -34,10 +34,9 @@ pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Stri
         }
     }
     let shown = groups.iter().map(|(first, names)| {
-        let names: Vec<String> = names.iter().map(|it| format!("\"{it}\"")).collect();
         let several = names.len() > 1;
         let plural = if several { "s" } else { "" };
-        let (noun, names) = (noun(first), listed(&names, "and"));
+        let (noun, names) = (noun(first), listed(names, "and"));
         format!("{noun}{plural} {names} {}", predicate(first, several))
     });
     listed(&shown.collect::<Vec<_>>(), "and")

@@ -108,6 +108,16 @@ pub(crate) enum Fencing<'a> {
     DeleteAttachment(&'a VolumeAttachment),
 }
 
+impl Scaling<'_> {
+    /// The field that sets the replicas.
+    fn field(&self) -> String {
+        match self.autoscaler {
+            Some(autoscaler) => format!("spec.{}", autoscaler.fields()[1]),
+            None => "spec.replicas".to_owned(),
+        }
+    }
+}
+
 impl Rule {
     /// A verified hazard of this rule, to be filled in.
     const fn hazard(&self, outcome: Outcome) -> Hazard {

@@ -96,6 +96,10 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         None if deadlocks => deadlock(analysis, room),
         None => delay(analysis),
     };
+    if deadlocks && analysis.replicas_share_exclusive() {
+        // The advice for one pod would leave several pods stuck.
+        hazard.advice = messages::advice_for_several_pods(analysis);
+    }
     hazard.field_path = strategies::field(analysis.workload).to_owned();
     hazard.volumes = messages::names(analysis.exclusive());
     hazard.advice.push_str(&messages::shared_class(analysis));
@@ -146,10 +150,7 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
         what: format!(
             "{volumes} and {eligible}; {order}, so the rollout can never finish once the new pod is on another node{apart_anyway}."
         ),
-        advice: if analysis.replicas_share_exclusive() {
-            // The advice for one pod would leave several pods stuck.
-            messages::advice_for_several_pods(analysis)
-        } else if affinity_would_hold(analysis) {
+        advice: if affinity_would_hold(analysis) {
             format!("{stop_first}, or keep the pods on one node with required pod affinity.")
         } else {
             format!("{stop_first}.")

@@ -98,7 +98,7 @@ fn rollout(analysis: &Analysis<'_>) -> Hazard {
         _ => " Affinity does not help here.",
     };
     let other = match workload.kind {
-        WorkloadKind::Rollout | WorkloadKind::CloneSet => "maxSurge 0",
+        WorkloadKind::DaemonSet | WorkloadKind::Rollout | WorkloadKind::CloneSet => "maxSurge 0",
         _ => "maxSurge 0 or Recreate",
     };
     Hazard {

@@ -77,12 +77,8 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
         if let Some(reaction) = reaction(driver)
             && let Some(clash) = replicas(analysis, driver)
         {
-            let field = match scaling.autoscaler {
-                Some(_) => "spec.maxReplicas",
-                None => "spec.replicas",
-            };
             found.push(Hazard {
-                field_path: field.to_owned(),
+                field_path: scaling.field(),
                 ..hazard(volume, driver, reaction, clash)
             });
         }
@@ -153,8 +149,12 @@ fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
             (_, 2..) => "Use one replica, and set spec.strategy to Recreate",
             _ => "Set spec.strategy to Recreate",
         },
-        brief: match workload.kind {
-            WorkloadKind::Rollout | WorkloadKind::CloneSet => "use maxSurge 0",
+        brief: match (workload.kind, workload.replicas) {
+            (WorkloadKind::StatefulSet, _)
+            | (WorkloadKind::Rollout | WorkloadKind::CloneSet, 2..) => "scale to 0 first",
+            (WorkloadKind::DaemonSet | WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => {
+                "use maxSurge 0"
+            }
             _ => "use Recreate",
         },
     })
@@ -163,8 +163,7 @@ fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
 /// The clash of the pods of one workload.
 fn replicas(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
     let pods = analysis.pods();
-    let is_kept_on_one_node = analysis.holds_replicas_together();
-    if pods <= 1 || driver != ByDriver::RefusesSecondMount && is_kept_on_one_node {
+    if pods <= 1 || driver != ByDriver::RefusesSecondMount && analysis.holds_replicas_together() {
         return None;
     }
     let ends = analysis.workload.ends();

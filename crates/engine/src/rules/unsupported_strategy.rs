@@ -34,7 +34,7 @@
 //! `RollingUpdate`. `Recreate` in a StatefulSet, which Kubernetes 1.37 knows behind the feature
 //! gate `StatefulSetRecreateStrategy` (KEP-3541).
 
-use super::{Hazard, On, Outcome, Rule};
+use super::{Hazard, On, Outcome, Rule, strategies};
 use crate::analysis::Analysis;
 use crate::model::strategy::Strategy;
 use crate::model::workload::WorkloadKind;
@@ -52,12 +52,11 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         Strategy::Recreate { .. } => "Recreate",
         Strategy::Other(word) => word,
     };
-    let (field, known) = match workload.kind {
-        WorkloadKind::Deployment => ("spec.strategy", ["Recreate", "RollingUpdate"]),
+    let field = strategies::field(workload);
+    let known = match workload.kind {
+        WorkloadKind::Deployment => ["Recreate", "RollingUpdate"],
         WorkloadKind::StatefulSet if word == "Recreate" => return,
-        WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
-            ("spec.updateStrategy", ["RollingUpdate", "OnDelete"])
-        }
+        WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => ["RollingUpdate", "OnDelete"],
         _ => return,
     };
     if known.contains(&word) {

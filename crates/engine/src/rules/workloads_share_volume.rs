@@ -178,7 +178,7 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         advice: "Give each workload a disk of its own, or let one of them alone use it.".to_owned(),
         brief: format!(
             "claim \"{claim}\" is the same disk as claim \"{}\"; {}",
-            named.name, WAITS.brief
+            named.name, fate.brief
         ),
         ..hazard(analysis, volume, claim, fate.outcome)
     })
@@ -465,20 +465,18 @@ fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String
     if users::comes_and_goes(workload) && apart.iter().all(|it| users::comes_and_goes(it)) {
         return "Start one when the other has ended".to_owned();
     }
-    if users::holds_together(workload, || users::all_others(analysis, claim), facts) {
-        let names = messages::some(apart.iter().map(|it| it.shown()).collect());
-        return format!(
-            "Give {names} the pod labels and the required pod affinity that {} has",
-            workload.shown()
-        );
-    }
-    match apart {
-        [first, rest @ ..] if users::holds_together(first, || rest.to_vec(), facts) => format!(
-            "Give it the pod labels and the required pod affinity that {} has",
-            first.shown()
-        ),
-        _ => PIN.to_owned(),
-    }
+    let (others, held) = match apart {
+        _ if users::holds_together(workload, || users::all_others(analysis, claim), facts) => {
+            let names = apart.iter().map(|it| it.shown()).collect();
+            (messages::some(names), workload)
+        }
+        [first, rest @ ..] if users::holds_together(first, || rest.to_vec(), facts) => {
+            ("it".to_owned(), *first)
+        }
+        _ => return PIN.to_owned(),
+    };
+    let held = held.shown();
+    format!("Give {others} the pod labels and the required pod affinity that {held} has")
 }
 
 /// One of the two is stopped meanwhile, because an update that moves pods may be refused.

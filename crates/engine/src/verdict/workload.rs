@@ -43,7 +43,8 @@ impl Evaluation<'_> {
         if hazards.is_empty() {
             return None;
         }
-        let existing = self.existing(&analysis, previous, &hazards);
+        let existing = previous.map(|old| self.existing(&analysis, old, &hazards));
+        let existing = existing.unwrap_or_default();
         let (metadata, kind) = (&workload.metadata, workload.kind.name());
         let controlled = self.owner_is_real(metadata);
         Some(self.with_policy(metadata, kind, controlled, |resolved| {
@@ -69,13 +70,12 @@ impl Evaluation<'_> {
     ) -> Verdict {
         let mode = self.review.mode;
         let is_fixed = |hazard: &Hazard| decisions.of(hazard).action == Action::Fix;
-        let needs_document = match mode {
-            Mode::Judge => false,
-            Mode::Propose | Mode::Repair { .. } => true,
-            Mode::Admit => hazards.iter().any(is_fixed),
+        let document = match mode {
+            Mode::Judge => None,
+            Mode::Admit if !hazards.iter().any(is_fixed) => None,
+            Mode::Admit | Mode::Propose | Mode::Repair { .. } => self.review.document.object(),
         };
-        let document = needs_document.then(|| self.review.document.object());
-        let Some(document) = document.flatten() else {
+        let Some(document) = document else {
             return self.judged(&hazards, decisions);
         };
         let judged = Judged {
@@ -97,16 +97,13 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The hazards that the update does not cause: they existed in full before it.
+    /// The hazards that the update from `old` does not cause: they existed in full before it.
     fn existing(
         &self,
         analysis: &Analysis<'_>,
-        previous: Option<&Workload>,
+        old: &Workload,
         hazards: &[Hazard],
     ) -> Vec<Existing> {
-        let Some(old) = previous else {
-            return Vec::new();
-        };
         let workload = analysis.workload;
         let capped = capped(Cow::Borrowed(old), self.facts);
         let mut before = judge_workload(&Analysis::of(&capped, None, self.facts));
