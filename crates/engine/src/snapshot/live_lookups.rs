@@ -147,10 +147,12 @@ impl LiveLookups {
         // No object can have an invalid name, and a request could reach something else:
         // `../secrets`.
         if !is_name(key.name) || (key.kind.is_namespaced() && !is_name(key.namespace)) {
-            return Lookup::of(cached.found(), true);
+            return cached.found().map_or(Lookup::Absent, Lookup::Found);
         }
         match self.response(key) {
-            Some(Response::Received) => return Lookup::of(self.received.get(key), true),
+            Some(Response::Received) => {
+                return self.received.get(key).map_or(Lookup::Absent, Lookup::Found);
+            }
             Some(Response::Confirmed) => return cached,
             Some(Response::None) => {}
             None => self.request(LookupRequest::of(key)),

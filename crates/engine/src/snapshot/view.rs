@@ -201,7 +201,8 @@ impl<'a> View<'a> {
         if let Some(lookups) = self.overlay.lookups
             && lookups.has_listed(kind)
         {
-            return Lookup::of(self.default_class_in(&lookups.received), true);
+            let class = self.default_class_in(&lookups.received);
+            return class.map_or(Lookup::Absent, Lookup::Found);
         }
         let is_synced = self.cluster.is_synced(kind);
         match self.default_class_in(self.cluster) {
