@@ -196,11 +196,10 @@ impl LiveLookups {
 
     /// Whether so many nodes are looked up that a list of all nodes is better.
     pub(super) fn has_enough_nodes(&self, kind: ObjectKind) -> bool {
-        let is_node = |request: &&LookupRequest| request.kind == ObjectKind::Node;
-        kind == ObjectKind::Node
-            && (self.pending.borrow().iter().filter(is_node).count()
-                + self.responses.keys().filter(is_node).count())
-                > MAX_NODES
+        let pending = self.pending.borrow();
+        let requests = pending.iter().chain(self.responses.keys());
+        let of_nodes = requests.filter(|request| request.kind == ObjectKind::Node);
+        kind == ObjectKind::Node && of_nodes.count() > MAX_NODES
     }
 
     fn response(&self, key: ObjectKey<'_>) -> Option<Response> {
