@@ -1,6 +1,7 @@
 //! The facts of one judgement: a snapshot, and an overlay with further facts.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use super::batch::Turn;
@@ -218,10 +219,7 @@ impl<'a> View<'a> {
             .take_while(|_| self.spend(1))
             .filter_map(StorageClass::of)
             .filter(|class| class.is_default())
-            .max_by(|a, b| {
-                let (a, b) = (&a.metadata, &b.metadata);
-                (&a.creation_timestamp, &b.name).cmp(&(&b.creation_timestamp, &a.name))
-            })
+            .max_by_key(|it| (&it.metadata.creation_timestamp, Reverse(&it.metadata.name)))
     }
 
     /// Every storage class, by name. They serve only for advice, so the cached ones are not
