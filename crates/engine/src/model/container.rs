@@ -19,9 +19,8 @@ struct Container {
     ports: Ports,
     #[serde(deserialize_with = "nullable")]
     resources: Resources,
-    /// Whether it is an init container that keeps running beside the others.
-    #[serde(rename = "restartPolicy", deserialize_with = "always")]
-    keeps_running: bool,
+    /// `Always` for an init container that keeps running beside the others.
+    restart_policy: Option<Text>,
     #[serde(deserialize_with = "nullable")]
     volume_mounts: Vec<Named>,
     #[serde(deserialize_with = "nullable")]
@@ -43,23 +42,19 @@ impl<'de> Deserialize<'de> for Ports {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut ports = Self::default();
         for_each(deserializer, "a list", |port: Port| {
-            let Port {
-                protocol, host_ip, ..
-            } = port;
             let number = |amount| match amount {
                 Some(Amount::Count(number)) if number != 0 => Some(number),
                 _ => None,
             };
             let taken = |number| HostPort {
                 number,
-                protocol: protocol.clone(),
-                ip: host_ip.clone(),
+                protocol: port.protocol.clone(),
+                ip: port.host_ip.clone(),
             };
             let host = number(port.host_port);
             ports.of_node.extend(host.map(taken));
-            ports.any.insert(taken(
-                host.or(number(port.container_port)).unwrap_or_default(),
-            ));
+            let any = host.or(number(port.container_port));
+            ports.any.insert(taken(any.unwrap_or_default()));
         })?;
         Ok(ports)
     }
@@ -90,10 +85,6 @@ struct Resources {
     limits: ExtendedResources,
     #[serde(deserialize_with = "nullable")]
     requests: ExtendedResources,
-}
-
-fn always<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    Ok(Option::<Text>::deserialize(deserializer)?.as_deref() == Some("Always"))
 }
 
 /// The fields that are read from the security context of a pod or a container.
@@ -162,7 +153,7 @@ impl ContainerList {
     fn add(&mut self, container: Container) {
         self.is_filled = true;
         self.ports.add(&container.ports);
-        if container.keeps_running {
+        if container.restart_policy.as_deref() == Some("Always") {
             self.ports_of_sidecars.add(&container.ports);
         }
         let Resources { limits, requests } = container.resources;

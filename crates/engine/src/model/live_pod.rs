@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde::de::Deserializer;
 
 use super::Text;
 use super::condition::Condition;
@@ -14,7 +13,8 @@ use super::pod::PodSpec;
 use super::resource::Resource;
 
 /// A pod and its status.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Resource<PodSpec, PodStatus>")]
 pub struct Pod {
     /// Its metadata.
     pub meta: Metadata,
@@ -90,9 +90,8 @@ impl Pod {
     }
 }
 
-impl<'de> Deserialize<'de> for Pod {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire = Resource::<PodSpec, PodStatus>::deserialize(deserializer)?;
+impl From<Resource<PodSpec, PodStatus>> for Pod {
+    fn from(wire: Resource<PodSpec, PodStatus>) -> Self {
         let status = wire.status;
         let condition = |name: &str| status.conditions.iter().find(|it| it.kind == name);
         let is_true = |name: &str| condition(name).is_some_and(|it| it.status == "True");
@@ -113,7 +112,7 @@ impl<'de> Deserialize<'de> for Pod {
             effect: "NoExecute".into(),
         };
         let mut tolerations = template.tolerations.iter();
-        Ok(Self {
+        Self {
             claims: named.chain(created).collect(),
             stays_out_of_service: tolerations.any(|it| it.tolerates(&out_of_service)),
             node: template.node_name,
@@ -126,7 +125,7 @@ impl<'de> Deserialize<'de> for Pod {
             scheduled_at: scheduled.and_then(|it| it.last_transition_time),
             phase: status.phase,
             meta: wire.metadata,
-        })
+        }
     }
 }
 

@@ -407,7 +407,7 @@ struct ClaimSource {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct EphemeralSource {
-    /// Boxed, because few volumes have one and every entry takes its size from the room for lists.
+    /// Boxed, because a claim is large and few volumes have one.
     volume_claim_template: Option<Box<Claim>>,
 }
 

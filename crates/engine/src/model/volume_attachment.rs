@@ -1,7 +1,6 @@
 //! VolumeAttachments.
 
 use serde::Deserialize;
-use serde::de::Deserializer;
 
 use super::Text;
 use super::de::nullable;
@@ -10,7 +9,8 @@ use super::resource::Resource;
 
 /// A `storage.k8s.io` VolumeAttachment: a volume that is attached to a node, or being attached or
 /// detached.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Resource<Spec, Status>")]
 pub struct VolumeAttachment {
     /// Name and the guard's annotations.
     pub metadata: Metadata,
@@ -35,52 +35,48 @@ impl VolumeAttachment {
     }
 }
 
-impl<'de> Deserialize<'de> for VolumeAttachment {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Spec {
-            #[serde(deserialize_with = "nullable")]
-            node_name: Text,
-            #[serde(deserialize_with = "nullable")]
-            source: Source,
-        }
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    #[serde(deserialize_with = "nullable")]
+    node_name: Text,
+    #[serde(deserialize_with = "nullable")]
+    source: Source,
+}
 
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Source {
-            #[serde(deserialize_with = "nullable")]
-            persistent_volume_name: Text,
-        }
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Source {
+    #[serde(deserialize_with = "nullable")]
+    persistent_volume_name: Text,
+}
 
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Status {
-            #[serde(deserialize_with = "nullable")]
-            attached: bool,
-            attach_error: Option<Fault>,
-            detach_error: Option<Fault>,
-        }
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status {
+    #[serde(deserialize_with = "nullable")]
+    attached: bool,
+    attach_error: Option<Fault>,
+    detach_error: Option<Fault>,
+}
 
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Fault {
-            #[serde(deserialize_with = "nullable")]
-            message: String,
-        }
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Fault {
+    #[serde(deserialize_with = "nullable")]
+    message: String,
+}
 
-        let Resource {
-            metadata,
-            spec,
-            status,
-        } = Resource::<Spec, Status>::deserialize(deserializer)?;
-        Ok(Self {
-            metadata,
-            volume: spec.source.persistent_volume_name,
-            node: spec.node_name,
+impl From<Resource<Spec, Status>> for VolumeAttachment {
+    fn from(written: Resource<Spec, Status>) -> Self {
+        let status = written.status;
+        Self {
+            metadata: written.metadata,
+            volume: written.spec.source.persistent_volume_name,
+            node: written.spec.node_name,
             attached: status.attached,
             attach_error: status.attach_error.map(|it| it.message),
             detach_error: status.detach_error.map(|it| it.message),
-        })
+        }
     }
 }

@@ -27,17 +27,14 @@ impl Workload {
         if kind == WorkloadKind::Pod {
             return Ok(bare_pod(Resource::deserialize(deserializer)?));
         }
-        let Resource {
-            metadata,
-            spec,
-            status,
-        } = Resource::<Spec, Status>::deserialize(deserializer)?;
+        let object = Resource::<Spec, Status>::deserialize(deserializer)?;
+        let status = object.status;
         Ok(Self {
             is_behind: status.is_behind(),
             finished: kind == WorkloadKind::Job
                 && (status.completion_time.is_some() || status.has_ended),
             ready: status.ready_replicas > 0,
-            ..spec.workload(kind, metadata)
+            ..object.spec.workload(kind, object.metadata)
         })
     }
 }

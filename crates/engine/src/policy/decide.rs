@@ -109,12 +109,9 @@ impl Policy {
                 ends_override: false,
             });
         }
-        let overrides_in = |section: &Section| {
-            let overrides = self.setting(section, |it| it.overrides);
-            overrides.unwrap_or(Overrides::Allow)
-        };
-        let overrides = possible.iter().map(|section| overrides_in(section));
-        let overrides = overrides.fold(overrides_in(entry), Ord::max);
+        let sections = possible.iter().copied().chain([entry]);
+        let overrides = sections.filter_map(|section| self.setting(section, |it| it.overrides));
+        let overrides = overrides.max().unwrap_or(Overrides::Allow);
         let object_may_override = overrides == Overrides::Allow;
         let namespace_may = overrides != Overrides::Forbid;
         let mut read =

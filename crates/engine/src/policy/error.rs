@@ -1,5 +1,7 @@
 //! The errors in a policy file, with their places.
 
+use std::borrow::Cow;
+
 use serde_saphyr::Error as YamlError;
 use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
 
@@ -61,10 +63,7 @@ fn problem(error: &YamlError) -> String {
         }
         YamlError::SerdeUnknownField {
             field, expected, ..
-        } => format!(
-            "the key \"{field}\" is not known here; {}",
-            advice(field, expected)
-        ),
+        } => format!("the key {}", unknown(field, expected)),
         // The reader shows a missing value as "~".
         YamlError::SerdeUnknownVariant {
             variant, expected, ..
@@ -73,10 +72,7 @@ fn problem(error: &YamlError) -> String {
         }
         YamlError::SerdeUnknownVariant {
             variant, expected, ..
-        } => format!(
-            "\"{variant}\" is not known here; {}",
-            advice(variant, expected)
-        ),
+        } => unknown(variant, expected),
         YamlError::SerdeMissingField { field, .. } => {
             format!("the key \"{field}\" is missing from this entry; add it")
         }
@@ -112,22 +108,18 @@ fn problem(error: &YamlError) -> String {
 struct Bare;
 
 impl Localizer for Bare {
-    fn attach_location<'a>(
-        &self,
-        base: std::borrow::Cow<'a, str>,
-        _: Location,
-    ) -> std::borrow::Cow<'a, str> {
+    fn attach_location<'a>(&self, base: Cow<'a, str>, _: Location) -> Cow<'a, str> {
         base
     }
 }
 
-fn advice(written: &str, known: &[&str]) -> String {
+fn unknown(written: &str, known: &[&str]) -> String {
+    let all = listed(known, "and");
     match nearest(written, known) {
-        Some(near) => format!(
-            "did you mean \"{near}\"? Known are {}",
-            listed(known, "and")
-        ),
-        None => format!("known are {}", listed(known, "and")),
+        Some(near) => {
+            format!("\"{written}\" is not known here; did you mean \"{near}\"? Known are {all}")
+        }
+        None => format!("\"{written}\" is not known here; known are {all}"),
     }
 }
 

@@ -240,8 +240,8 @@ fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, Pol
 }
 
 fn exemption(read: Spanned<Exemption>, file: &str) -> Result<Exemption, PolicyError> {
-    let place = read.referenced;
-    let exempt = read.value;
+    let mut exempt = read.value;
+    exempt.line = read.referenced.line();
     if exempt.namespaces.is_empty()
         && exempt.kinds.is_empty()
         && exempt.names.is_empty()
@@ -249,12 +249,9 @@ fn exemption(read: Spanned<Exemption>, file: &str) -> Result<Exemption, PolicyEr
     {
         let problem = "this would exempt everything; give at least one of \"namespaces\", \
                        \"kinds\", \"names\" and \"rules\"";
-        return Err(PolicyError::senseless(file, place, problem));
+        return Err(PolicyError::senseless(file, read.referenced, problem));
     }
-    Ok(Exemption {
-        line: place.line(),
-        ..exempt
-    })
+    Ok(exempt)
 }
 
 fn provisioners(

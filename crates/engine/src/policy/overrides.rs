@@ -78,11 +78,8 @@ fn unknown_rule(rule: &str) -> String {
         Some(meant) => format!("; did you mean \"{meant}\"?"),
         None => ".".to_owned(),
     };
-    format!(
-        "{}: there is no rule \"{}\"{end}",
-        keys::IGNORE,
-        short(rule)
-    )
+    let (key, shown) = (keys::IGNORE, short(rule));
+    format!("{key}: there is no rule \"{shown}\"{end}")
 }
 
 /// A value that may be of any length, or its beginning and a sign that there is more.

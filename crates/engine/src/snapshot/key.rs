@@ -44,7 +44,7 @@ impl<'a> ObjectKey<'a> {
 pub(super) enum IndexKey<'a> {
     /// Its kind, for the kinds that are listed.
     Kind(ObjectKind),
-    /// Its being a default class.
+    /// The annotation that makes a class a default one.
     DefaultClass,
     /// The namespace of a workload.
     Namespace(&'a str),

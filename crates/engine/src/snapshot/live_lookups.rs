@@ -147,10 +147,12 @@ impl LiveLookups {
         // No object can have an invalid name, and a request could reach something else:
         // `../secrets`.
         if !is_name(key.name) || (key.kind.is_namespaced() && !is_name(key.namespace)) {
-            return Lookup::of(cached.found(), true);
+            return cached.found().map_or(Lookup::Absent, Lookup::Found);
         }
         match self.response(key) {
-            Some(Response::Received) => return Lookup::of(self.received.get(key), true),
+            Some(Response::Received) => {
+                return self.received.get(key).map_or(Lookup::Absent, Lookup::Found);
+            }
             Some(Response::Confirmed) => return cached,
             Some(Response::None) => {}
             None => self.request(LookupRequest::of(key)),
@@ -194,11 +196,10 @@ impl LiveLookups {
 
     /// Whether so many nodes are looked up that a list of all nodes is better.
     pub(super) fn has_enough_nodes(&self, kind: ObjectKind) -> bool {
-        let is_node = |request: &&LookupRequest| request.kind == ObjectKind::Node;
-        kind == ObjectKind::Node
-            && (self.pending.borrow().iter().filter(is_node).count()
-                + self.responses.keys().filter(is_node).count())
-                > MAX_NODES
+        let pending = self.pending.borrow();
+        let requests = pending.iter().chain(self.responses.keys());
+        let of_nodes = requests.filter(|request| request.kind == ObjectKind::Node);
+        kind == ObjectKind::Node && of_nodes.count() > MAX_NODES
     }
 
     fn response(&self, key: ObjectKey<'_>) -> Option<Response> {

@@ -1,6 +1,7 @@
 //! The facts of one judgement: a snapshot, and an overlay with further facts.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use super::batch::Turn;
@@ -201,7 +202,8 @@ impl<'a> View<'a> {
         if let Some(lookups) = self.overlay.lookups
             && lookups.has_listed(kind)
         {
-            return Lookup::of(self.default_class_in(&lookups.received), true);
+            let class = self.default_class_in(&lookups.received);
+            return class.map_or(Lookup::Absent, Lookup::Found);
         }
         let is_synced = self.cluster.is_synced(kind);
         match self.default_class_in(self.cluster) {
@@ -217,10 +219,7 @@ impl<'a> View<'a> {
             .take_while(|_| self.spend(1))
             .filter_map(StorageClass::of)
             .filter(|class| class.is_default())
-            .max_by(|a, b| {
-                let (a, b) = (&a.metadata, &b.metadata);
-                (&a.creation_timestamp, &b.name).cmp(&(&b.creation_timestamp, &a.name))
-            })
+            .max_by_key(|it| (&it.metadata.creation_timestamp, Reverse(&it.metadata.name)))
     }
 
     /// Every storage class, by name. They serve only for advice, so the cached ones are not
@@ -253,12 +252,9 @@ impl<'a> View<'a> {
     /// Callers record the nodes on which the judgement depends, by `depends_on_drivers`.
     pub(crate) fn lacks_driver(&self, name: &str, driver: &str) -> bool {
         let key = ObjectKey::global(ObjectKind::CsiNode, name);
-        let lookups = self.overlay.lookups;
-        let received = lookups.filter(|lookups| lookups.supersedes(key));
-        let node: Option<&CsiNode> = match received {
-            Some(lookups) => lookups.received.get(key),
-            None => self.cluster.get(key),
-        };
+        let lookups = self.overlay.lookups.filter(|it| it.supersedes(key));
+        let snapshot = lookups.map_or(self.cluster, |it| &it.received);
+        let node: Option<&CsiNode> = snapshot.get(key);
         // Files without any CSINode do not show the drivers of nodes.
         let is_known = self.cluster.knows_any(ObjectKind::CsiNode);
         node.map_or(is_known, |node| !node.has(driver))
@@ -266,9 +262,7 @@ impl<'a> View<'a> {
 
     /// Records that the judgement depends on the drivers of the node `name`.
     pub(crate) fn depends_on_drivers(&self, name: &str) {
-        if let Some(lookups) = self.overlay.lookups {
-            lookups.depends_on(ObjectKey::global(ObjectKind::CsiNode, name));
-        }
+        self.depends_on(ObjectKey::global(ObjectKind::CsiNode, name));
     }
 
     /// The Lease that the kubelet of the node `name` renews. Leases are not watched, because each
@@ -316,9 +310,7 @@ impl<'a> View<'a> {
 
     /// Records that the judgement depends on a node.
     pub(crate) fn depends_on_node(&self, node: &Node) {
-        if let Some(lookups) = self.overlay.lookups {
-            lookups.depends_on(ObjectKey::global(ObjectKind::Node, &node.metadata.name));
-        }
+        self.depends_on(ObjectKey::global(ObjectKind::Node, &node.metadata.name));
     }
 
     /// Records that the judgement depends on the wanted nodes, and on the absence of others.
@@ -357,11 +349,9 @@ impl<'a> View<'a> {
         let uses = |workload: &Workload| {
             workload.names_claim(claim) || workload.ephemeral_claim(claim).is_some()
         };
-        let by_name = self
-            .dependencies_but(IndexKey::Claim { namespace, claim }, |workload| {
-                self.is_covered(workload, claim)
-            })
-            .filter(|workload| uses(workload));
+        let is_covered = |workload: &Workload| self.is_covered(workload, claim);
+        let by_name = self.dependencies_but(IndexKey::Claim { namespace, claim }, is_covered);
+        let by_name = by_name.filter(|workload: &&Workload| uses(workload));
         let stem = claim.rsplit_once('-').map(|(stem, _)| stem);
         let by_template = stem
             .into_iter()
@@ -370,9 +360,7 @@ impl<'a> View<'a> {
         by_name
             .flat_map(|workload| std::iter::once(workload).chain(self.rollouts_of(workload)))
             .chain(by_template)
-            .filter(|workload| {
-                workload.metadata.namespace == namespace && !self.is_covered(workload, claim)
-            })
+            .filter(|workload| workload.metadata.namespace == namespace && !is_covered(workload))
             .collect()
     }
 
@@ -531,10 +519,8 @@ impl<'a> View<'a> {
             return Lookup::Found(object);
         }
         let cached = self.cluster.look_up(key);
-        match self.overlay.lookups {
-            Some(lookups) => lookups.look_up(key, cached),
-            None => cached,
-        }
+        let lookups = self.overlay.lookups;
+        lookups.map_or(cached, |lookups| lookups.look_up(key, cached))
     }
 
     /// A superset of the objects with that index key. The judgement depends on each of them.
@@ -548,13 +534,9 @@ impl<'a> View<'a> {
         key: IndexKey<'_>,
         left_out: impl Fn(&T) -> bool,
     ) -> impl Iterator<Item = &'a T> {
-        let lookups = self.overlay.lookups;
         let is_used = move |object: &&StoredObject| !T::of(object).is_some_and(&left_out);
-        let used = self.further(&[key]).filter(is_used).inspect(move |object| {
-            if let Some(lookups) = lookups {
-                lookups.depends_on(object.key());
-            }
-        });
+        let used = self.further(&[key]).filter(is_used);
+        let used = used.inspect(|object| self.depends_on(object.key()));
         self.with_nearer(&[key], used)
     }
 
@@ -585,6 +567,13 @@ impl<'a> View<'a> {
         .chain(further.filter(move |object| !define(nearer, object.key())))
         .take_while(move |_| self.spend(1))
         .filter_map(T::of)
+    }
+
+    /// Records that the judgement depends on an object.
+    fn depends_on(&self, key: ObjectKey<'_>) {
+        if let Some(lookups) = self.overlay.lookups {
+            lookups.depends_on(key);
+        }
     }
 
     /// Records that the judgement depends on the absence of other objects of a kind.
