@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::changed::{self, Changed};
+use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{Judgement, SuggestedAction, another_storage, limit, named, whereabouts};
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -51,13 +51,10 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
                 ),
             )
         }
-        _ => {
-            let way = SuggestedAction::way_out(
-                waiting.delete(waiting.pod),
-                &format!("The pod is deleted; {} may create another.", changed.shown),
-            );
-            return vec![way, another_storage(waiting)];
-        }
+        _ => Way::of(
+            waiting.delete(waiting.pod),
+            &format!("The pod is deleted; {} may create another.", changed.shown),
+        ),
     };
     let mut steps = changed::kept(waiting, vec![way]);
     steps.push(another_storage(waiting));
