@@ -140,13 +140,12 @@ impl Reader<'_> {
     async fn pages(&self, request: &ListRequest<'_>) -> Result<Vec<RawObject>, kube::Error> {
         let namespace = request.namespace.unwrap_or_default();
         let api: Api<RawObject> = access(self.client, namespace, &request.resource);
+        if let Some(name) = request.name {
+            return Ok(api.get_opt(name).await?.into_iter().collect());
+        }
         let mut parameters = ListParams::default().limit(PAGE);
         parameters.field_selector = request.fields.map(str::to_owned);
         let mut objects = Vec::new();
-        if let Some(name) = request.name {
-            objects.extend(api.get_opt(name).await?);
-            return Ok(objects);
-        }
         loop {
             let page = api.list(&parameters).await?;
             objects.extend(page.items);

@@ -148,8 +148,9 @@ impl LiveRevisions {
         asker: Asker<'_>,
         deadline: Instant,
     ) -> Result<Vec<Revision>, RevisionsError> {
-        let Some(resource) = Resource::for_owner(owner.kind).filter(|_| is_name(owner.namespace))
-        else {
+        let mut resources = RESOURCES.iter();
+        let resource = resources.find(|it| it.owners.contains(&owner.kind));
+        let Some(resource) = resource.filter(|_| is_name(owner.namespace)) else {
             return Ok(Vec::new());
         };
         let late = RevisionsError::Late(resource.plural);
@@ -298,10 +299,6 @@ const PODS: Resource = Resource {
 };
 
 impl Resource {
-    fn for_owner(owner: WorkloadKind) -> Option<&'static Self> {
-        RESOURCES.iter().find(|it| it.owners.contains(&owner))
-    }
-
     async fn list(
         &self,
         client: &Client,
