@@ -183,11 +183,9 @@ impl FileRevisions {
     pub fn read(paths: &[PathBuf]) -> Self {
         let found = find(paths, &Exclude::nothing(), &mut empty());
         let texts = found.sources.iter().filter_map(|source| source.text().ok());
+        let texts = texts.filter(|text| RESOURCES.iter().any(|it| text.contains(it.kind)));
         let mut objects = Vec::new();
         for text in texts {
-            if !RESOURCES.iter().any(|it| text.contains(it.kind)) {
-                continue;
-            }
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
             for document in documents {
                 match document.get("items").and_then(Value::as_array) {
