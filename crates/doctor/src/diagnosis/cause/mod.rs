@@ -200,7 +200,7 @@ const LAST: Cause = Cause {
     title: "The pod has not started",
     passes: false,
     needs_documents: false,
-    judge: |waiting| Some(other::judge(waiting)),
+    judge: other::judge,
 };
 
 /// The judgement that would apply if the volume were declared exclusive. Only one node, or one pod,

@@ -4,8 +4,8 @@ use super::{Judgement, SuggestedAction};
 use crate::diagnosis::messages::KUBELET_WAITS;
 use crate::diagnosis::waiting_pod::WaitingPod;
 
-pub(super) fn judge(waiting: &WaitingPod<'_>) -> Judgement {
-    (explanation(waiting), steps(waiting))
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    Some((explanation(waiting), steps(waiting)))
 }
 
 fn explanation(waiting: &WaitingPod<'_>) -> String {

@@ -6,6 +6,7 @@ use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{Judgement, SuggestedAction, another_storage, limit, named, whereabouts};
 use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::pod::HOSTNAME;
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
@@ -41,9 +42,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             let Some(node) = attached.chain(waiting.holding_nodes()).next() else {
                 return Vec::new();
             };
-            let patch = json!({"spec": {"template": {"spec": {"nodeSelector": {
-                "kubernetes.io/hostname": node.as_str(),
-            }}}}});
+            let patch = json!({"spec": {"template": {"spec": {"nodeSelector": {HOSTNAME: node}}}}});
             changed.change(
                 waiting.patch(&changed.name, &patch),
                 &format!(

@@ -30,12 +30,10 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 
 /// The name of the object that is rolled out, for a sentence.
 pub(super) fn rolled_out(waiting: &WaitingPod<'_>) -> String {
-    let workload = waiting.workload();
-    match workload.and_then(|it| it.metadata.controller.as_deref()) {
-        Some(owner) if workload.is_some_and(makes_a_revision) => {
-            format!("{} {}", owner.kind, owner.name)
-        }
-        _ => WaitingPod::target_of(waiting.pod),
+    let revision = waiting.workload().filter(|it| makes_a_revision(it));
+    match revision.and_then(|it| it.metadata.controller.as_deref()) {
+        Some(owner) => format!("{} {}", owner.kind, owner.name),
+        None => WaitingPod::target_of(waiting.pod),
     }
 }
 
