@@ -178,7 +178,7 @@ impl Group<'_> {
                 namespace: first.pod.meta.namespace.clone(),
                 claim: first.claim.clone(),
                 name: first.volume.clone(),
-                class: first.class.clone(),
+                class: first.class().map(Text::from),
                 driver: first.used.driver.clone(),
                 access_modes: modes.collect(),
             },

@@ -46,7 +46,6 @@ pub(super) struct WaitingPod<'a> {
     pub(super) used: UsedVolume,
     /// The persistent volume's name.
     pub(super) volume: Option<Text>,
-    pub(super) class: Option<Text>,
     /// The message of Kubernetes about the wait.
     pub(super) said: Option<&'a str>,
     /// Other pods that have the volume and are in the way of this one.
@@ -98,10 +97,6 @@ impl<'a> WaitingPod<'a> {
             claim,
             used: volumes::of_claim(claim, namespace, objects),
             attachments: volume.as_deref().map_or(&[], |it| index.attachments(it)),
-            class: found
-                .and_then(|found| binding::class_of(found, objects).ok())
-                .map(|class| class.metadata.name.clone())
-                .or_else(|| found.and_then(|found| found.class().map(Text::from))),
             volume,
             said: None,
             holders: Vec::new(),
@@ -263,6 +258,12 @@ impl<'a> WaitingPod<'a> {
     /// The class of the claim, if both can be seen.
     pub(super) fn storage_class(&self) -> Option<&'a StorageClass> {
         binding::class_of(self.found_claim()?, self.index.facts.objects).ok()
+    }
+
+    /// The name of the class, if it is known.
+    pub(super) fn class(&self) -> Option<&'a str> {
+        let class = self.storage_class().map(|it| it.metadata.name.as_str());
+        class.or_else(|| self.found_claim()?.class())
     }
 
     /// The volume that the claim requests by name, if that volume belongs to another claim or to an

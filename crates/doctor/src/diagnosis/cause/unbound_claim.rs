@@ -99,8 +99,7 @@ fn lack(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             format!(
                 "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. No Event says why any more.{}",
                 waiting
-                    .class
-                    .as_ref()
+                    .class()
                     .map(|class| format!(" Its StorageClass is {class}."))
                     .unwrap_or_default()
             ),
