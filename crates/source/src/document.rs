@@ -33,10 +33,8 @@ pub async fn documents(
 }
 
 async fn document(client: &Client, reference: &ObjectRef) -> Option<(ObjectRef, Value)> {
-    let kind = ObjectKind::of_manifest(&reference.api_version, &reference.kind)?;
-    if !WATCHED.contains(&kind) {
-        return None;
-    }
+    let kind = ObjectKind::of_manifest(&reference.api_version, &reference.kind);
+    let kind = kind.filter(|kind| WATCHED.contains(kind))?;
     let namespace = reference.namespace.as_deref().unwrap_or_default();
     let api: Api<DynamicObject> = access(client, namespace, &api_resource(kind));
     let mut object = api

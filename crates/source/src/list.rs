@@ -117,9 +117,8 @@ impl Lists {
         let mut seen = 0;
         let mut read = Vec::new();
         loop {
-            let Ok(_permit) = self.concurrency.acquire().await else {
-                return Ok(Listed::Unconfirmed);
-            };
+            // The semaphore is never closed.
+            let _permit = self.concurrency.acquire().await.ok();
             let page = objects.list(&parameters).await?;
             seen += page.items.len();
             let facts = |raw: &RawObject| raw.read(kind).ok().and_then(StoredObject::of);

@@ -51,9 +51,8 @@ pub async fn read(
     namespace: Option<&str>,
     deadline: Instant,
 ) -> Result<OneShot, ConnectError> {
-    let client = client(config)?;
     let reader = Reader {
-        client: &client,
+        client: client(config)?,
         deadline,
     };
     let all = |resource, namespace| ListRequest {
@@ -100,12 +99,12 @@ struct ListRequest<'a> {
     name: Option<&'a str>,
 }
 
-struct Reader<'a> {
-    client: &'a Client,
+struct Reader {
+    client: Client,
     deadline: Instant,
 }
 
-impl Reader<'_> {
+impl Reader {
     /// Reads the resources into `one_shot`, and records those that could not be read.
     async fn read(&self, requests: &[ListRequest<'_>], one_shot: &mut OneShot) {
         let mut lists = iter(requests)
@@ -139,14 +138,13 @@ impl Reader<'_> {
 
     async fn pages(&self, request: &ListRequest<'_>) -> Result<Vec<RawObject>, kube::Error> {
         let namespace = request.namespace.unwrap_or_default();
-        let api: Api<RawObject> = access(self.client, namespace, &request.resource);
+        let api: Api<RawObject> = access(&self.client, namespace, &request.resource);
+        if let Some(name) = request.name {
+            return Ok(api.get_opt(name).await?.into_iter().collect());
+        }
         let mut parameters = ListParams::default().limit(PAGE);
         parameters.field_selector = request.fields.map(str::to_owned);
         let mut objects = Vec::new();
-        if let Some(name) = request.name {
-            objects.extend(api.get_opt(name).await?);
-            return Ok(objects);
-        }
         loop {
             let page = api.list(&parameters).await?;
             objects.extend(page.items);

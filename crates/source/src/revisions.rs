@@ -148,8 +148,9 @@ impl LiveRevisions {
         asker: Asker<'_>,
         deadline: Instant,
     ) -> Result<Vec<Revision>, RevisionsError> {
-        let Some(resource) = Resource::for_owner(owner.kind).filter(|_| is_name(owner.namespace))
-        else {
+        let mut resources = RESOURCES.iter();
+        let resource = resources.find(|it| it.owners.contains(&owner.kind));
+        let Some(resource) = resource.filter(|_| is_name(owner.namespace)) else {
             return Ok(Vec::new());
         };
         let late = RevisionsError::Late(resource.plural);
@@ -182,11 +183,9 @@ impl FileRevisions {
     pub fn read(paths: &[PathBuf]) -> Self {
         let found = find(paths, &Exclude::nothing(), &mut empty());
         let texts = found.sources.iter().filter_map(|source| source.text().ok());
+        let texts = texts.filter(|text| RESOURCES.iter().any(|it| text.contains(it.kind)));
         let mut objects = Vec::new();
         for text in texts {
-            if !RESOURCES.iter().any(|it| text.contains(it.kind)) {
-                continue;
-            }
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
             for document in documents {
                 match document.get("items").and_then(Value::as_array) {
@@ -298,10 +297,6 @@ const PODS: Resource = Resource {
 };
 
 impl Resource {
-    fn for_owner(owner: WorkloadKind) -> Option<&'static Self> {
-        RESOURCES.iter().find(|it| it.owners.contains(&owner))
-    }
-
     async fn list(
         &self,
         client: &Client,

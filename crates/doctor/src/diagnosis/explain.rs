@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::command::quoted;
-use super::messages::{Message, messages};
+use super::messages::{CATALOG, Message};
 use engine::model::metadata::is_name;
 
 /// The explanation of a line.
@@ -48,9 +48,9 @@ impl Message {
 /// which people search for such a line are enough.
 pub fn explain(text: &str) -> Option<Explanation> {
     let line = text.to_lowercase();
-    let by_pattern = messages().iter().find(|it| it.is_in(&line));
+    let by_pattern = CATALOG.messages.iter().find(|it| it.is_in(&line));
     let searched = || {
-        let mut messages = messages().iter();
+        let mut messages = CATALOG.messages.iter();
         messages.find(|it| line.contains(&it.searched.to_lowercase()))
     };
     Some(by_pattern.or_else(searched)?.explanation(text))
@@ -58,7 +58,7 @@ pub fn explain(text: &str) -> Option<Explanation> {
 
 /// Every explanation, without names.
 pub fn explanations() -> impl Iterator<Item = Explanation> {
-    messages().iter().map(|it| it.explanation(""))
+    CATALOG.messages.iter().map(|it| it.explanation(""))
 }
 
 /// For each name in a command: its placeholder, the words before the name in a line, and the text

@@ -8,11 +8,12 @@ use serde::Deserialize;
 /// The content of `messages.yaml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Catalog {
+pub(super) struct Catalog {
     /// Commands that show more, by name, with the placeholders `{volume}`, `{claim}`, `{pod}` and
     /// `{namespace}`.
     commands: HashMap<String, String>,
-    messages: Vec<Message>,
+    /// Every message, the most specific first.
+    pub(super) messages: Vec<Message>,
 }
 
 /// A line that Kubernetes or a driver writes.
@@ -35,13 +36,8 @@ pub(super) struct Message {
 const YAML: &str = include_str!("../messages.yaml");
 
 /// The catalog. A test proves that the embedded file can be read.
-static CATALOG: LazyLock<Catalog> =
+pub(super) static CATALOG: LazyLock<Catalog> =
     LazyLock::new(|| serde_saphyr::from_str(YAML).unwrap_or_default());
-
-/// Every message, the most specific first.
-pub(super) fn messages() -> &'static [Message] {
-    &CATALOG.messages
-}
 
 impl Message {
     /// Whether the line, in lower case, is this message.
@@ -72,7 +68,7 @@ impl Phrase {
     /// Whether the line makes the statement, in upper or lower case.
     pub(super) fn is_in(self, line: &str) -> bool {
         let line = line.to_lowercase();
-        let mut messages = messages().iter();
+        let mut messages = CATALOG.messages.iter();
         messages.any(|it| self.0.contains(&it.name.as_str()) && it.is_in(&line))
     }
 }

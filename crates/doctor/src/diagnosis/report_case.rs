@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::DiagnosisInput;
 use super::action::SuggestedAction;
-use super::cause::{Cause, Documents, Judgement, wants};
+use super::cause::{Cause, Documents, wants};
 use super::health::Examined;
 use super::index::Index;
 use super::waiting_pod::WaitingPod;
@@ -115,29 +115,32 @@ pub fn cases(
     documents: impl FnOnce(&[ObjectRef]) -> Documents,
 ) -> Vec<CaseEntry> {
     let index = Index::of(facts);
-    let pods = WaitingPod::all(&index);
-    let mut wanted: Vec<ObjectRef> = pods.iter().flat_map(wants).collect();
-    let mut seen = HashSet::new();
-    wanted.retain(|it| seen.insert(it.clone()));
-    let documents = documents(&wanted);
     let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
-    for mut waiting in pods {
-        waiting.documents = Some(&documents);
-        let (cause, judgement) = Cause::of(&waiting);
+    for waiting in WaitingPod::all(&index) {
+        let cause = Cause::of(&waiting);
         let key = (
             waiting.pod.meta.namespace.clone(),
             waiting.claim.clone(),
             waiting.pod.workload(),
             cause.code,
         );
-        let group = groups.entry(key).or_insert_with(|| Group {
-            cause,
-            judgement,
-            pods: Vec::new(),
-        });
+        let pods = Vec::new();
+        let group = groups.entry(key).or_insert(Group { cause, pods });
         group.pods.push(waiting);
     }
-    let mut entries: Vec<CaseEntry> = groups.into_values().map(Group::entry).collect();
+    // Each document is a request, and an outage may have many cases that need none.
+    let needing = groups.values().filter(|it| it.cause.needs_documents);
+    let mut wanted: Vec<ObjectRef> = needing.flat_map(|it| wants(&it.pods[0])).collect();
+    let mut seen = HashSet::new();
+    wanted.retain(|it| seen.insert(it.clone()));
+    let documents = documents(&wanted);
+    let mut entries: Vec<CaseEntry> = groups
+        .into_values()
+        .map(|mut group| {
+            group.pods[0].documents = Some(&documents);
+            group.entry()
+        })
+        .collect();
     entries.sort_by_cached_key(|entry| {
         (
             entry.passes,
@@ -151,17 +154,14 @@ pub fn cases(
 
 struct Group<'a> {
     cause: &'static Cause,
-    /// The judgement on the first pod.
-    judgement: Judgement,
-    /// At least one pod.
+    /// At least one pod; the steps are those for the first.
     pods: Vec<WaitingPod<'a>>,
 }
 
 impl Group<'_> {
-    fn entry(self) -> CaseEntry {
-        let nodes = self.nodes();
-        let (explanation, steps) = self.judgement;
+    fn entry(&self) -> CaseEntry {
         let first = &self.pods[0];
+        let (explanation, steps) = (self.cause.judge)(first).unwrap_or_default();
         let waits = |it: &WaitingPod<'_>| it.pod.meta.name.clone();
         let waiting: Vec<Text> = self.pods.iter().map(waits).collect();
         let holders = first
@@ -178,13 +178,13 @@ impl Group<'_> {
                 namespace: first.pod.meta.namespace.clone(),
                 claim: first.claim.clone(),
                 name: first.volume.clone(),
-                class: first.class.clone(),
+                class: first.class().map(Text::from),
                 driver: first.used.driver.clone(),
                 access_modes: modes.collect(),
             },
             holders: holders.map(|pod| holder(pod)).collect(),
             attachments: first.shown_attachments().map(attachment).collect(),
-            nodes,
+            nodes: self.nodes(),
             steps,
             waiting: self.pods.iter().map(waiting_entry).collect(),
         }

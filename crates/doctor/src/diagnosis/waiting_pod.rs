@@ -46,7 +46,6 @@ pub(super) struct WaitingPod<'a> {
     pub(super) used: UsedVolume,
     /// The persistent volume's name.
     pub(super) volume: Option<Text>,
-    pub(super) class: Option<Text>,
     /// The message of Kubernetes about the wait.
     pub(super) said: Option<&'a str>,
     /// Other pods that have the volume and are in the way of this one.
@@ -98,10 +97,6 @@ impl<'a> WaitingPod<'a> {
             claim,
             used: volumes::of_claim(claim, namespace, objects),
             attachments: volume.as_deref().map_or(&[], |it| index.attachments(it)),
-            class: found
-                .and_then(|found| binding::class_of(found, objects).ok())
-                .map(|class| class.metadata.name.clone())
-                .or_else(|| found.and_then(|found| found.class().map(Text::from))),
             volume,
             said: None,
             holders: Vec::new(),
@@ -127,8 +122,7 @@ impl<'a> WaitingPod<'a> {
     /// Whether other nodes keep the volume from this one. If the volume is already attached here
     /// and no message reports a problem, they do not.
     fn is_for_one_node(&self) -> bool {
-        let own = self.own_attachment();
-        let is_here = own.is_some_and(VolumeAttachment::is_settled) && self.said.is_none();
+        let is_here = self.is_attached_to_its_node() && self.said.is_none();
         match self.used.attach_constraint {
             AttachConstraint::SinglePod => true,
             AttachConstraint::Exclusive { .. } => !is_here || self.pod.is_ending(),
@@ -164,10 +158,7 @@ impl<'a> WaitingPod<'a> {
         if self.pod.node.is_none() {
             return self.pod.unschedulable.as_deref();
         }
-        if self
-            .own_attachment()
-            .is_some_and(VolumeAttachment::is_settled)
-        {
+        if self.is_attached_to_its_node() {
             return self.event(&MOUNT);
         }
         self.event(&[ATTACH]).or_else(|| {
@@ -218,8 +209,7 @@ impl<'a> WaitingPod<'a> {
     /// Some drivers, such as Ceph's RBD, refuse a second node only at this point. A
     /// ReadWriteOncePod claim that another pod uses is not an error of the driver.
     pub(super) fn mount_failed(&self) -> Option<&'a str> {
-        let own = self.own_attachment();
-        let may_mount = own.is_some_and(VolumeAttachment::is_settled) || !self.is_attached();
+        let may_mount = self.is_attached_to_its_node() || !self.is_attached();
         self.event(&MOUNT)
             .filter(|said| may_mount && !IN_USE_BY_ANOTHER_POD.is_in(said))
     }
@@ -268,6 +258,12 @@ impl<'a> WaitingPod<'a> {
     /// The class of the claim, if both can be seen.
     pub(super) fn storage_class(&self) -> Option<&'a StorageClass> {
         binding::class_of(self.found_claim()?, self.index.facts.objects).ok()
+    }
+
+    /// The name of the class, if it is known.
+    pub(super) fn class(&self) -> Option<&'a str> {
+        let class = self.storage_class().map(|it| it.metadata.name.as_str());
+        class.or_else(|| self.found_claim()?.class())
     }
 
     /// The volume that the claim requests by name, if that volume belongs to another claim or to an
@@ -379,6 +375,12 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn own_attachment(&self) -> Option<&'a VolumeAttachment> {
         let mut attachments = self.attachments.iter().copied();
         attachments.find(|it| self.pod.node.as_ref() == Some(&it.node))
+    }
+
+    /// Whether the volume is attached to the pod's own node and stays there.
+    pub(super) fn is_attached_to_its_node(&self) -> bool {
+        let own = self.own_attachment();
+        own.is_some_and(VolumeAttachment::is_settled)
     }
 
     /// The attachments to show: only that to the pod's node if several nodes can have the volume.

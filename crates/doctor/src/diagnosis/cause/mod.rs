@@ -52,11 +52,15 @@ pub struct Cause {
     pub title: &'static str,
     /// Whether the wait ends by itself.
     pub passes: bool,
-    /// Judges whether the cause applies.
+    /// Whether the objects that a step changes must be read in full.
+    pub(super) needs_documents: bool,
+    /// Judges whether the cause applies. It is called for every waiting pod, to find the cause, and
+    /// for the first pod of each case once more with the documents, for the steps.
     pub(super) judge: fn(&WaitingPod<'_>) -> Option<Judgement>,
 }
 
 /// The explanation of a cause that applies, in sentences, and the steps to take, the safest first.
+/// Only the steps depend on documents.
 pub(super) type Judgement = (String, Vec<SuggestedAction>);
 
 /// Every cause, in the order in which they are tried. The last one always applies.
@@ -65,108 +69,126 @@ pub static CAUSES: &[Cause] = &[
         code: "node-name-unbound",
         title: "The pod names its node, and nothing binds its claim",
         passes: false,
+        needs_documents: true,
         judge: node_name::judge,
     },
     Cause {
         code: "unbound-claim",
         title: "The claim has no volume",
         passes: false,
+        needs_documents: false,
         judge: unbound_claim::judge,
     },
     Cause {
         code: "node-lost",
         title: "The node that has the volume is lost",
         passes: false,
+        needs_documents: false,
         judge: node_lost::judge,
     },
     Cause {
         code: "mislabelled-volume",
         title: "The driver cannot attach a ReadWriteMany volume twice",
         passes: false,
+        needs_documents: true,
         judge: mislabelled::judge,
     },
     Cause {
         code: "same-disk",
         title: "Another PersistentVolume of the same disk is in use",
         passes: false,
+        needs_documents: false,
         judge: same_disk::judge,
     },
     Cause {
         code: "second-mount",
         title: "The driver mounts the volume for one pod at a time",
         passes: false,
+        needs_documents: true,
         judge: second_mount::judge,
     },
     Cause {
         code: "driver-error",
         title: "The storage driver cannot attach, detach or mount the volume",
         passes: false,
+        needs_documents: false,
         judge: driver_error::judge,
     },
     Cause {
         code: "attach-limit",
         title: "The nodes have as many volumes as they can attach",
         passes: false,
+        needs_documents: false,
         judge: attach_limit::judge,
     },
     Cause {
         code: "no-node-for-volume",
         title: "No node where the volume is takes the pod",
         passes: false,
+        needs_documents: true,
         judge: no_node::judge,
     },
     Cause {
         code: "follower",
         title: "The pod must run on the node of another pod, and that node takes no new pods",
         passes: false,
+        needs_documents: true,
         judge: follower::judge,
     },
     Cause {
         code: "drain-with-co-location",
         title: "The scheduler has not noticed that the old pod is gone",
         passes: true,
+        needs_documents: false,
         judge: drain::judge,
     },
     Cause {
         code: "moved-pin",
         title: "The update moves the pod to another node",
         passes: false,
+        needs_documents: true,
         judge: moved_pin::judge,
     },
     Cause {
         code: "rollout-overlap",
         title: "The rollout starts the new pod before the old one stops",
         passes: false,
+        needs_documents: true,
         judge: rollout_overlap::judge,
     },
     Cause {
         code: "autoscaler",
         title: "The autoscaler asks for more pods than the volume can have",
         passes: false,
+        needs_documents: true,
         judge: autoscaler::judge,
     },
     Cause {
         code: "too-many-replicas",
         title: "More pods than the volume can have",
         passes: false,
+        needs_documents: true,
         judge: replicas::judge,
     },
     Cause {
         code: "shared-claim",
         title: "Another workload has the volume",
         passes: false,
+        needs_documents: true,
         judge: shared_claim::judge,
     },
     Cause {
         code: "stalled",
         title: "Detach or attach is stuck",
         passes: false,
+        needs_documents: false,
         judge: stalled::judge,
     },
     Cause {
         code: "delay",
         title: "The volume is on its way",
         passes: true,
+        needs_documents: false,
         judge: delay::judge,
     },
     LAST,
@@ -177,7 +199,8 @@ const LAST: Cause = Cause {
     code: "other",
     title: "The pod has not started",
     passes: false,
-    judge: |waiting| Some(other::judge(waiting)),
+    needs_documents: false,
+    judge: other::judge,
 };
 
 /// The judgement that would apply if the volume were declared exclusive. Only one node, or one pod,
@@ -196,11 +219,11 @@ impl Cause {
         CAUSES.iter().find(|cause| cause.code == code)
     }
 
-    /// The cause for which the pod waits, and its judgement.
-    pub(super) fn of(waiting: &WaitingPod<'_>) -> (&'static Self, Judgement) {
+    /// The cause for which the pod waits.
+    pub(super) fn of(waiting: &WaitingPod<'_>) -> &'static Self {
         let mut causes = CAUSES.iter();
-        let found = causes.find_map(|cause| Some((cause, (cause.judge)(waiting)?)));
-        found.unwrap_or_else(|| (&LAST, other::judge(waiting)))
+        let cause = causes.find(|cause| (cause.judge)(waiting).is_some());
+        cause.unwrap_or(&LAST)
     }
 }
 

@@ -3,10 +3,9 @@
 use super::{Judgement, SuggestedAction};
 use crate::diagnosis::messages::KUBELET_WAITS;
 use crate::diagnosis::waiting_pod::WaitingPod;
-use engine::model::volume_attachment::VolumeAttachment;
 
-pub(super) fn judge(waiting: &WaitingPod<'_>) -> Judgement {
-    (explanation(waiting), steps(waiting))
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    Some((explanation(waiting), steps(waiting)))
 }
 
 fn explanation(waiting: &WaitingPod<'_>) -> String {
@@ -31,11 +30,7 @@ fn whereabouts(waiting: &WaitingPod<'_>) -> String {
         None => format!(
             "The scheduler has chosen no node, and its words name no volume; claim \"{claim}\" has one."
         ),
-        Some(node)
-            if waiting
-                .own_attachment()
-                .is_some_and(VolumeAttachment::is_settled) =>
-        {
+        Some(node) if waiting.is_attached_to_its_node() => {
             format!("The volume of claim \"{claim}\" is attached to its node {node}.")
         }
         Some(node) if !waiting.is_attached() => {

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use super::changed::{self, Changed};
+use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{Judgement, SuggestedAction, another_storage, limit, named, whereabouts};
 use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::pod::HOSTNAME;
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
@@ -41,9 +42,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             let Some(node) = attached.chain(waiting.holding_nodes()).next() else {
                 return Vec::new();
             };
-            let patch = json!({"spec": {"template": {"spec": {"nodeSelector": {
-                "kubernetes.io/hostname": node.as_str(),
-            }}}}});
+            let patch = json!({"spec": {"template": {"spec": {"nodeSelector": {HOSTNAME: node}}}}});
             changed.change(
                 waiting.patch(&changed.name, &patch),
                 &format!(
@@ -51,13 +50,10 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
                 ),
             )
         }
-        _ => {
-            let way = SuggestedAction::way_out(
-                waiting.delete(waiting.pod),
-                &format!("The pod is deleted; {} may create another.", changed.shown),
-            );
-            return vec![way, another_storage(waiting)];
-        }
+        _ => Way::of(
+            waiting.delete(waiting.pod),
+            &format!("The pod is deleted; {} may create another.", changed.shown),
+        ),
     };
     let mut steps = changed::kept(waiting, vec![way]);
     steps.push(another_storage(waiting));

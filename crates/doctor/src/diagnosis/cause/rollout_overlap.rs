@@ -10,6 +10,7 @@ use super::{
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
+use engine::model::metadata::Controller;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::remedy;
@@ -30,12 +31,9 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 
 /// The name of the object that is rolled out, for a sentence.
 pub(super) fn rolled_out(waiting: &WaitingPod<'_>) -> String {
-    let workload = waiting.workload();
-    match workload.and_then(|it| it.metadata.controller.as_deref()) {
-        Some(owner) if workload.is_some_and(makes_a_revision) => {
-            format!("{} {}", owner.kind, owner.name)
-        }
-        _ => WaitingPod::target_of(waiting.pod),
+    match waiting.workload().and_then(owner_of_revision) {
+        Some(owner) => format!("{} {}", owner.kind, owner.name),
+        None => WaitingPod::target_of(waiting.pod),
     }
 }
 
@@ -61,25 +59,22 @@ pub(super) fn old_pod<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
 
 /// A pod of another ReplicaSet of the same controller.
 fn of_the_same_owner<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
-    let own = waiting.workload().filter(|it| makes_a_revision(it))?;
+    let own = waiting.workload().and_then(owner_of_revision)?;
     if waiting.siblings().next().is_some() {
         return None;
     }
     let mut others = waiting.staying();
-    others.find(|other| {
-        waiting.workload_of(other).is_some_and(|it| {
-            makes_a_revision(it) && it.metadata.controller == own.metadata.controller
-        })
-    })
+    others.find(|other| waiting.workload_of(other).and_then(owner_of_revision) == Some(own))
 }
 
-/// Whether the pods of a workload are one revision of an object that a controller rolls out.
-fn makes_a_revision(workload: &Workload) -> bool {
-    workload.metadata.controller.is_some()
-        && matches!(
-            workload.kind,
-            WorkloadKind::ReplicaSet | WorkloadKind::ReplicationController
-        )
+/// The object that a controller rolls out, if the pods of the workload are one revision of it.
+fn owner_of_revision(workload: &Workload) -> Option<&Controller> {
+    let is_revision = matches!(
+        workload.kind,
+        WorkloadKind::ReplicaSet | WorkloadKind::ReplicationController
+    );
+    let controller = workload.metadata.controller.as_deref();
+    controller.filter(|_| is_revision)
 }
 
 /// The steps against a rollout that cannot end: take it back, or have the old pod stopped first.

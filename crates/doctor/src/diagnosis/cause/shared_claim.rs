@@ -1,6 +1,6 @@
 //! Two workloads use one claim, and their pods are on two nodes.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::changed::{self, Changed, Way};
 use super::scale;
@@ -204,10 +204,7 @@ fn selector(waiting: &WaitingPod<'_>, other: &Pod, theirs: &Changed<'_>) -> Opti
             document.pointer("/spec/selector").cloned()
         }
         WorkloadKind::Pod => {
-            let labels = waiting.workload_of(other)?.template.labels.iter();
-            let labels: Map<String, Value> = labels
-                .map(|(key, value)| (key.to_owned(), value.into()))
-                .collect();
+            let labels = &waiting.workload_of(other)?.template.labels;
             (!labels.is_empty()).then(|| json!({"matchLabels": labels}))
         }
         _ => None,

@@ -99,8 +99,7 @@ fn lack(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             format!(
                 "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. No Event says why any more.{}",
                 waiting
-                    .class
-                    .as_ref()
+                    .class()
                     .map(|class| format!(" Its StorageClass is {class}."))
                     .unwrap_or_default()
             ),
@@ -180,12 +179,11 @@ fn former_owner(waiting: &WaitingPod<'_>, volume: &Volume) -> bool {
 
 /// Names the component that reports that there is no volume.
 fn speaker(waiting: &WaitingPod<'_>, said: &str) -> String {
-    if said.to_lowercase().contains(OF_THE_BINDER) {
-        return "Kubernetes says".to_owned();
-    }
-    match waiting.storage_class().map(StorageClass::driver) {
-        None | Some("") => "Kubernetes says".to_owned(),
+    let is_of_binder = said.to_lowercase().contains(OF_THE_BINDER);
+    let driver = waiting.storage_class().map(StorageClass::driver);
+    match driver.filter(|it| !is_of_binder && !it.is_empty()) {
         Some(driver) => format!("Its provisioner ({driver}) says"),
+        None => "Kubernetes says".to_owned(),
     }
 }
 

@@ -8,7 +8,6 @@ use crate::diagnosis::messages::{
 use engine::analysis::AttachConstraint;
 use engine::model::live_pod::Pod;
 use engine::model::strategy::Strategy;
-use engine::model::volume_attachment::VolumeAttachment;
 use engine::model::workload::WorkloadKind;
 use engine::snapshot::Lookup;
 
@@ -41,12 +40,11 @@ impl WaitingPod<'_> {
 
     /// Whether a pod that is on a node waits until the volume is attached there or can be mounted.
     pub(super) fn waits_for_attachment(&self) -> bool {
-        let own = self.own_attachment();
-        if own.is_some_and(VolumeAttachment::is_settled) || self.said.is_some() {
+        if self.is_attached_to_its_node() || self.said.is_some() {
             return self.said.is_some();
         }
         let elsewhere = |holder: &&Pod| holder.node != self.pod.node;
-        let is_seen = own.is_some()
+        let is_seen = self.own_attachment().is_some()
             || self.foreign_attachments().next().is_some()
             || self.holders.iter().any(elsewhere)
             || (self.is_csi() && self.index.facts.observed.has_read("volumeattachments"));
