@@ -218,10 +218,8 @@ fn write_edits(edits: &mut Edits) {
 /// Whether everything beside the policy and below it is checked.
 fn covers(paths: &[PathBuf], policy: &Path) -> bool {
     policy.canonicalize().is_ok_and(|policy| {
-        paths.iter().any(|path| {
-            path.canonicalize()
-                .is_ok_and(|path| path.is_dir() && policy.starts_with(path))
-        })
+        let mut paths = paths.iter().filter_map(|path| path.canonicalize().ok());
+        paths.any(|path| path.is_dir() && policy.starts_with(path))
     })
 }
 
