@@ -128,9 +128,8 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
         say: |sentence| complain(&sentence),
     });
     let read = |kustomizations, facts| {
-        let reading = paths.read(kustomizations);
-        let reading = reading.map_err(CommandError::Render)?;
-        Ok::<Parsed, CommandError>(parse(reading, facts, Timestamp::now()))
+        let reading = paths.read(kustomizations).map_err(CommandError::Render);
+        reading.map(|it| parse(it, facts, Timestamp::now()))
     };
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         complain(&format!("The policy is {}.", policy.display()));
