@@ -134,12 +134,10 @@ fn of_products(
 }
 
 fn summary(cluster: &Snapshot, catalog: &Catalog, class: &StorageClass) -> ClassSummary {
-    let (stated, unreadable) = match ClassModes::from_annotations(&class.metadata.annotations) {
-        Ok(stated) => (stated, None),
-        Err(error) => (ClassModes::default(), Some(format!("{error}."))),
-    };
+    let stated = ClassModes::from_annotations(&class.metadata.annotations);
+    let unreadable = stated.as_ref().err().map(|error| format!("{error}."));
     let attach = catalog.attach(class.driver(), |driver| cluster.view().csi_driver(driver));
-    let mut summary = ClassSummary::new(catalog, class, stated, attach);
+    let mut summary = ClassSummary::new(catalog, class, stated.unwrap_or_default(), attach);
     summary.notes.extend(unreadable.map(Into::into));
     summary
 }

@@ -143,11 +143,8 @@ impl ClusterArgs {
             .enable_all()
             .build()
             .map_err(CommandError::Runtime)?;
-        let config = runtime.block_on(async {
-            let config = self.access().config().await?;
-            reach(&config, Instant::now() + ANSWER).await?;
-            Ok::<_, CommandError>(config)
-        })?;
+        let config = runtime.block_on(self.access().config())?;
+        runtime.block_on(reach(&config, Instant::now() + ANSWER))?;
         Ok(Connection { runtime, config })
     }
 }

@@ -67,9 +67,12 @@ impl ReportArgs {
     fn style(&self, terminal: bool) -> Style {
         // https://no-color.org
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let size = terminal_size::terminal_size().filter(|_| terminal);
+        let width = size.map_or(WIDEST, |(width, _)| width.0.into());
         Style {
             colour: terminal && !unwanted,
-            width: if terminal { width() } else { WIDEST },
+            // It is between the width that text needs and the width that is easy to read.
+            width: width.clamp(NARROWEST, WIDEST),
             summary: self.summary,
             verbose: self.verbose,
         }
@@ -101,13 +104,6 @@ pub(super) fn write_report(
     let mut out = io::BufWriter::new(out);
     report::write(report, options.format, style, &mut out)?;
     out.flush()
-}
-
-/// The width of the terminal, between the width that text needs and the width that is easy to read.
-fn width() -> usize {
-    terminal_size::terminal_size().map_or(WIDEST, |(width, _)| {
-        usize::from(width.0).clamp(NARROWEST, WIDEST)
-    })
 }
 
 /// The width that names and fields need.

@@ -54,7 +54,10 @@ pub(crate) struct PoliciesOptions {
 
 pub(super) fn run(options: PoliciesOptions) -> ExitCode {
     let text = if options.manifest_dir {
-        format!("{STATIC_HEADER}{}", static_manifest())
+        // The repair gets names that a manifest directory allows.
+        let name = "leftover-rolling-update.multi-attach-guard";
+        let repair = REPAIR.replace(&format!("{name}.dev"), &format!("{name}{STATIC_SUFFIX}"));
+        format!("{STATIC_HEADER}{repair}")
     } else if options.repair {
         [DEFINITION, POLICIES, REPAIR].join("---\n")
     } else {
@@ -132,10 +135,4 @@ fn says(theirs: Option<&Value>, ours: &Value) -> bool {
         }
         (theirs, ours) => theirs == Some(ours),
     }
-}
-
-/// The repair, under names that a manifest directory allows.
-fn static_manifest() -> String {
-    let name = "leftover-rolling-update.multi-attach-guard";
-    REPAIR.replace(&format!("{name}.dev"), &format!("{name}{STATIC_SUFFIX}"))
 }

@@ -20,7 +20,7 @@ const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
 /// A CA with its key.
 pub(super) struct Authority {
     certificate: CertificateDer<'static>,
-    key: KeyPair,
+    pub(super) key: KeyPair,
     not_before: Timestamp,
     not_after: Timestamp,
 }
@@ -100,10 +100,6 @@ impl Authority {
 
     pub(super) fn certificate_pem(&self) -> String {
         pem::certificates([&self.certificate])
-    }
-
-    pub(super) fn key_pem(&self) -> String {
-        self.key.serialize_pem()
     }
 
     pub(super) fn not_before(&self) -> Timestamp {

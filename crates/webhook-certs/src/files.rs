@@ -65,7 +65,9 @@ impl PemFiles {
                 }
                 Err(error) => {
                     tracing::error!(%error, "The certificate is not replaced.");
-                    certificates.set_failure(&error);
+                    certificates
+                        .failure
+                        .store(Some(Arc::new(error.to_string())));
                 }
             }
         }

@@ -46,7 +46,6 @@ mod pair;
 mod pem;
 mod self_signed;
 
-use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
@@ -83,10 +82,6 @@ impl Certificates {
     /// The current fault of the certificate's source, the files or the cluster, as a sentence.
     pub fn failure(&self) -> Option<Arc<String>> {
         self.failure.load_full()
-    }
-
-    fn set_failure(&self, error: &impl fmt::Display) {
-        self.failure.store(Some(Arc::new(error.to_string())));
     }
 }
 

@@ -76,10 +76,11 @@ fn question_and_cost(resource: &str) -> Option<(&'static str, &'static str)> {
 
 /// Whether a resource that is judged could not be read, so that the absence of findings proves
 /// little. Pods do not count: nearly all of them are judged with the workload that manages them.
+/// Kinds that not every cluster serves do not count either.
 pub(super) fn is_blind(observed: &Observed) -> bool {
     let workloads = WorkloadKind::ALL.into_iter();
     workloads
-        .filter(|kind| *kind != WorkloadKind::Pod)
+        .filter(|kind| kind.is_built_in() && *kind != WorkloadKind::Pod)
         .map(ObjectKind::Workload)
         .chain([ObjectKind::Claim, ObjectKind::Autoscaler])
         .any(|kind| !observed.has_read(kind.plural()))

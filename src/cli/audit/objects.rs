@@ -118,8 +118,7 @@ impl<'c> Audited<'c> {
             .collect();
         let mut documents = connection.documents(&wanted)?;
         for entry in entries {
-            let document = documents.remove(&self.members[entry.number].reference);
-            if let Some(document) = document {
+            if let Some(document) = documents.remove(&self.members[entry.number].reference) {
                 entry.verdict = self.verdict(entry.number, Some(&document));
                 entry.document = Some(document);
             }
@@ -196,13 +195,12 @@ impl<'c> Audited<'c> {
                 }
                 report.findings.push(located);
             }
-            report
-                .notices
-                .extend(entry.verdict.notices.into_iter().map(|text| Notice {
-                    object: Some(member.reference.clone()),
-                    place: None,
-                    text,
-                }));
+            let notices = entry.verdict.notices.into_iter();
+            report.notices.extend(notices.map(|text| Notice {
+                object: Some(member.reference.clone()),
+                place: None,
+                text,
+            }));
         }
         report.summary.notices = report.notices.len();
         if format == Format::Junit {

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::objects::own_part;
 use super::*;
+use engine::model::observed::{Observed, Unread};
 use engine::policy::{Action, Policy};
 use engine::snapshot::Snapshot;
 use engine::storage::Catalog;
@@ -304,4 +305,27 @@ fn what_the_cluster_added_is_no_part_of_what_somebody_wrote() {
         json!({"apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": "web", "annotations": {"a": "b"}}, "spec": {"replicas": 1}})
     );
+}
+
+#[test]
+fn an_audit_needs_what_every_cluster_serves_and_it_judges() {
+    let cases = [
+        ("persistentvolumeclaims", true),
+        ("replicationcontrollers", true),
+        ("horizontalpodautoscalers", true),
+        ("pods", false),
+        ("rollouts", false),
+        ("nodes", false),
+    ];
+    for (resource, expected) in cases {
+        let unread = Unread {
+            resource: resource.into(),
+            reason: "1 of 3 are malformed".to_owned(),
+        };
+        let observed = Observed {
+            unread: vec![unread],
+            ..Observed::default()
+        };
+        assert_eq!(facts::is_blind(&observed), expected, "{resource}");
+    }
 }

@@ -128,9 +128,8 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
         say: |sentence| complain(&sentence),
     });
     let read = |kustomizations, facts| {
-        let reading = paths.read(kustomizations);
-        let reading = reading.map_err(CommandError::Render)?;
-        Ok::<Parsed, CommandError>(parse(reading, facts, Timestamp::now()))
+        let reading = paths.read(kustomizations).map_err(CommandError::Render);
+        reading.map(|it| parse(it, facts, Timestamp::now()))
     };
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         complain(&format!("The policy is {}.", policy.display()));
@@ -218,10 +217,8 @@ fn write_edits(edits: &mut Edits) {
 /// Whether everything beside the policy and below it is checked.
 fn covers(paths: &[PathBuf], policy: &Path) -> bool {
     policy.canonicalize().is_ok_and(|policy| {
-        paths.iter().any(|path| {
-            path.canonicalize()
-                .is_ok_and(|path| path.is_dir() && policy.starts_with(path))
-        })
+        let mut paths = paths.iter().filter_map(|path| path.canonicalize().ok());
+        paths.any(|path| path.is_dir() && policy.starts_with(path))
     })
 }
 

@@ -190,14 +190,9 @@ impl EventRecorder {
     /// Records the occurrence once its object exists, and counts the result.
     async fn take(&self, occurrence: Occurrence) {
         let result = self.record(&occurrence).await.unwrap_or_else(|trouble| {
-            let Submitted {
-                kind,
-                namespace,
-                name,
-                ..
-            } = &occurrence.object;
+            let object = &occurrence.object;
             tracing::warn!(
-                kind = kind.name(), %namespace, %name,
+                kind = object.kind.name(), namespace = %object.namespace, name = %object.name,
                 "An Event could not be recorded: {trouble}. Give the guard's ServiceAccount the \
                  rights in manifests/components/events."
             );

@@ -18,6 +18,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::select_all;
 use kube::Client;
+use tokio::runtime::Runtime;
 use tracing_subscriber::util::TryInitError;
 
 pub(crate) use options::ServeOptions;
@@ -115,11 +116,8 @@ pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
         counted.log_lines_lost.inc();
     });
     options.log.install(move || lines.clone())?;
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(ServeError::Runtime)?
-        .block_on(serve(options, metrics))
+    let runtime = Runtime::new().map_err(ServeError::Runtime)?;
+    runtime.block_on(serve(options, metrics))
 }
 
 async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, ServeError> {
@@ -146,11 +144,9 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let certificate_health = certificate::health(&certificates, &metrics);
     let mut sources: Vec<Arc<HealthSource>> = vec![view_health, certificate_health];
     sources.extend(policy.health());
-    sources.extend(
-        facts
-            .clone()
-            .map(|facts| -> Arc<HealthSource> { Arc::new(move || facts.condition()) }),
-    );
+    if let Some(facts) = facts.clone() {
+        sources.push(Arc::new(move || facts.condition()));
+    }
 
     let mut server = Options::new(options.listen, options.admin);
     server.shutdown_delay = options.shutdown_delay;

@@ -139,7 +139,7 @@ impl ManagedCertificate {
                         tracing::error!(%error, "The certificate cannot be managed.");
                         attempted(false);
                     }
-                    certificates.set_failure(&error);
+                    certificates.failure.store(Some(Arc::new(sentence)));
                     self.pace.retry
                 }
             };

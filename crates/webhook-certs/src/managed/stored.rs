@@ -106,7 +106,7 @@ pub(super) fn with_new_certificate(
         (CERTIFICATE, issued.cert.pem()),
         (KEY, issued.signing_key.serialize_pem()),
         (AUTHORITY, authority.certificate_pem()),
-        (AUTHORITY_KEY, authority.key_pem()),
+        (AUTHORITY_KEY, authority.key.serialize_pem()),
     ];
     let bytes = |text: String| ByteString(text.into_bytes());
     Ok(data.map(|(key, text)| (key.to_owned(), bytes(text))).into())

@@ -95,22 +95,16 @@ impl<'a> Response<'a> {
     /// Refuses the object, with every reason at once: the first in full, each further one on a
     /// line. The audit log gets all of them in full.
     pub(super) fn deny(&mut self, findings: &[&Finding]) {
-        let mut message = String::with_capacity(512);
-        for (number, finding) in findings.iter().enumerate() {
-            if number == 0 {
-                message.push_str(&finding.denial);
-            } else {
-                message.push_str("\nAlso ");
-                message.push_str(&finding.warning());
-            }
-        }
+        let first = findings.iter().take(1).map(|it| it.denial.clone());
+        let further = findings.iter().skip(1);
+        let further = further.map(|it| format!("\nAlso {}", it.warning()));
         let messages: Vec<&str> = findings.iter().map(|it| it.message.as_str()).collect();
         self.audit_annotations.denied = messages.join("\n");
         self.allowed = false;
         self.status = Some(Status {
             code: 403,
             reason: "Forbidden",
-            message,
+            message: first.chain(further).collect(),
         });
     }
 

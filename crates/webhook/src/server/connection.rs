@@ -3,7 +3,7 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -90,7 +90,7 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Plain {
     type Future = Accepting<TcpStream, V>;
 
     fn accept(&self, stream: TcpStream, service: V) -> Self::Future {
-        let guard = self.0.admit(client(&stream));
+        let guard = self.0.admit(None);
         let idle = self.0.limits.idle;
         Box::pin(async move {
             let guard = guard.ok_or(io::ErrorKind::ConnectionRefused)?;
@@ -124,12 +124,14 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Https {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
             let limits = &shared.connections.limits;
-            if shared.own_handshake.is_from(stream.peer_addr()?) {
+            let peer = stream.peer_addr()?;
+            if shared.own_handshake.is_from(peer) {
                 // The readiness probe needs no place among the others, and makes no request.
                 let _ = timeout(limits.handshake, shared.tls.accept(stream)).await;
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
-            let admitted = shared.connections.admit(client(&stream));
+            let client = peer.ip().to_canonical();
+            let admitted = shared.connections.admit(Some(client));
             let guard = admitted.ok_or(io::ErrorKind::ConnectionRefused)?;
             let stream = shared.handshake(stream, &guard.connection).await?;
             let idle = match stream.get_ref().1.alpn_protocol() {
@@ -139,11 +141,6 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Https {
             Ok(accepted(stream, guard, idle, service))
         })
     }
-}
-
-fn client(stream: &TcpStream) -> Option<IpAddr> {
-    let peer = stream.peer_addr().ok()?;
-    Some(peer.ip().to_canonical())
 }
 
 fn accepted<S, V>(stream: S, guard: ConnectionGuard, idle: Duration, service: V) -> Accepted<S, V> {

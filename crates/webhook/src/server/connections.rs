@@ -46,7 +46,7 @@ pub(super) struct Connections {
 #[derive(Debug)]
 pub(super) struct Connection {
     old: Instant,
-    /// The address of the client.
+    /// The address of the client; `None` on the admin port.
     pub(super) client: Option<IpAddr>,
     activity: Mutex<Activity>,
     is_evicted: AtomicBool,

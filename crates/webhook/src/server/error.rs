@@ -1,7 +1,7 @@
 //! The reasons why a request is not answered as a review, and the texts for its sender.
 
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderValue, StatusCode};
+use axum::extract::Extension;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use super::limits::MAX_BODY;
@@ -86,9 +86,6 @@ impl IntoResponse for RequestError {
             Self::NoMemory => String::new(),
             error => format!("{error}\n"),
         };
-        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-        let mut response = (status, [(CONTENT_TYPE, plain)], text).into_response();
-        response.extensions_mut().insert(Reason(reason));
-        response
+        (status, Extension(Reason(reason)), text).into_response()
     }
 }

@@ -276,7 +276,9 @@ impl Server {
             biased;
             () = reached(&mut phase, Phase::Aborted) => Stopped::Aborted,
             _ = &mut self.webhook.task => Stopped::Drained,
-            () = sleep(self.options.drain_timeout) => Stopped::Cut(self.webhook.handle.connection_count()),
+            () = sleep(self.options.drain_timeout) => {
+                Stopped::Cut(self.webhook.handle.connection_count())
+            }
         };
         self.webhook.handle.shutdown();
         self.probes.handle.graceful_shutdown(Some(ADMIN_DRAIN));

@@ -194,12 +194,11 @@ impl Metrics {
     /// The text exposition, with the current conditions.
     pub(super) fn encode(&self, conditions: &[Readiness]) -> Result<String, fmt::Error> {
         for Readiness { name, state, .. } in conditions {
-            let is = |yes| i64::from(yes);
             let labels = [("condition", *name)];
             let ready = self.condition_ready.get_or_create(&labels);
-            ready.set(is(*state != HealthState::NotReady));
+            ready.set((*state != HealthState::NotReady).into());
             let degraded = self.condition_degraded.get_or_create(&labels);
-            degraded.set(is(*state == HealthState::Degraded));
+            degraded.set((*state == HealthState::Degraded).into());
         }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;

@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::error_handling::HandleErrorLayer;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -78,11 +78,6 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
         .load_shed()
         .layer(GlobalConcurrencyLimitLayer::new(reviews.limits.requests))
         .timeout(MAX_TIMEOUT);
-    let review = |endpoint: Endpoint| {
-        move |State(reviews): State<Arc<Reviews<R>>>, body: ReviewBody| {
-            reviews.answer(endpoint, body)
-        }
-    };
     let refuse = |error: fn() -> RequestError| {
         async move |State(reviews): State<Arc<Reviews<R>>>, request: Request| {
             let (head, body) = request.into_parts();
@@ -90,13 +85,15 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
             error()
         }
     };
-    let method = refuse(|| RequestError::Method);
+    let review = |endpoint: Endpoint| {
+        let answer = move |State(reviews): State<Arc<Reviews<R>>>, body: ReviewBody| {
+            reviews.answer(endpoint, body)
+        };
+        post(answer).fallback(refuse(|| RequestError::Method))
+    };
     Router::new()
-        .route("/mutate", post(review(Endpoint::Mutate)).fallback(method))
-        .route(
-            "/validate",
-            post(review(Endpoint::Validate)).fallback(method),
-        )
+        .route("/mutate", review(Endpoint::Mutate))
+        .route("/validate", review(Endpoint::Validate))
         .fallback(refuse(|| RequestError::NotFound))
         .layer(layers)
         .with_state(reviews)
@@ -172,10 +169,9 @@ impl<R: Reviewer> Reviews<R> {
         let held = self.memory.hold_response(&mut charge, answer.body.len());
         held.ok_or(RequestError::NoMemory)?;
         self.metrics.answered(endpoint, &answer);
-        let json = HeaderValue::from_static("application/json");
-        let mut response = ([(CONTENT_TYPE, json)], Bytes::from(answer.body)).into_response();
-        response.extensions_mut().insert(Arc::new(charge));
-        Ok(response)
+        let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        let charge = Extension(Arc::new(charge));
+        Ok((json, charge, Bytes::from(answer.body)).into_response())
     }
 
     /// The answer of the reviewer, with a panic turned into an error.
