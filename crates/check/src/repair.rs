@@ -279,8 +279,8 @@ impl Edits {
             let safe = safe::patch(&diff);
             if name != path || matches!(safe, Cow::Owned(_)) {
                 self.done.push(format!(
-                    "{path}: the diff shows characters that are not safe to print as escapes, so it \
-                     cannot be applied. --fix edits the file.",
+                    "{path}: the diff shows characters that are not safe to print as escapes, so \
+                     it cannot be applied. --fix edits the file.",
                 ));
             }
             self.output += &format!("diff --git a/{name} b/{name}\n{safe}");

@@ -241,8 +241,8 @@ pub struct Place {
     pub template: Option<String>,
 }
 
-/// A line of a file, and a range of columns on it. Lines and columns are counted from 1, and columns
-/// count characters.
+/// A line of a file, and a range of columns on it. Lines and columns are counted from 1, and
+/// columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The line.
