@@ -102,9 +102,8 @@ pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
             return Some(located);
         }
         let object = located.finding.object;
-        first
-            .also
-            .extend(located.place.map(|place| (object, place)));
+        let also = located.place.map(|place| (object, place));
+        first.also.extend(also);
         None
     })
 }
