@@ -216,12 +216,8 @@ fn volume_in_words(case: &CaseEntry) -> String {
         "" => "no class".to_owned(),
         class => format!("class {class}"),
     }));
-    if !volume.driver.is_empty() {
-        words.push(volume.driver.to_string());
-    }
-    if !volume.access_modes.is_empty() {
-        words.push(volume.access_modes.join(", "));
-    }
+    let known = [volume.driver.to_string(), volume.access_modes.join(", ")];
+    words.extend(known.into_iter().filter(|it| !it.is_empty()));
     words.join(", ")
 }
 
