@@ -136,16 +136,15 @@ impl Repairable<'_> {
 
 /// The advice for an object that cannot be edited in its file because it was rendered or piped.
 fn where_to_change(source: &Source, repairable: &Repairable<'_>) -> String {
-    let object = &repairable.known.reference;
-    let Some(template) = repairable.known.template.as_deref() else {
-        return format!(
-            "{object} was read from {}: change it where it is written, or apply the patch.",
-            source.name
-        );
-    };
-    format!(
-        "{object} is rendered from {template}: change the value that becomes the field, if the chart has one, else apply the patch."
-    )
+    let (object, file) = (&repairable.known.reference, &source.name);
+    match repairable.known.template.as_deref() {
+        Some(template) => format!(
+            "{object} is rendered from {template}: change the value that becomes the field, if the chart has one, else apply the patch."
+        ),
+        None => format!(
+            "{object} was read from {file}: change it where it is written, or apply the patch."
+        ),
+    }
 }
 
 impl Edits {

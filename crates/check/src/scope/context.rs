@@ -453,13 +453,10 @@ impl<'p> Walk<'_, 'p> {
         let places = &scopes.places;
         let is_user = |user: &usize| {
             let source = scopes.source(*user);
-            let is_in_sight = || {
-                places.nearness(self.from, source).is_some() && places.is_beside(self.from, source)
-            };
             *user != number
                 && (is_fact
                     || !places.is_apart(self.from, source)
-                        && (definition != Resolved::Missing || is_in_sight()))
+                        && (definition != Resolved::Missing || places.is_beside(self.from, source)))
         };
         let mut users: Vec<usize> = near.iter().copied().filter(is_user).collect();
         if users.is_empty() && scopes.is_only(key) && scopes.names_its_namespace(number) {
