@@ -97,8 +97,7 @@ pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
         Some((finding.rule, finding.action, object_name, line, message))
     };
     folded(all, key, |first, located| {
-        let place = located.place.as_ref();
-        if is_among(first, place.and_then(|it| it.template.as_deref())) {
+        if is_among(first, located.template()) {
             return Some(located);
         }
         let object = located.finding.object;

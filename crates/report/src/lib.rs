@@ -147,6 +147,11 @@ impl Located {
             is_unrendered: false,
         }
     }
+
+    /// The source from which its object was rendered, as shown in messages.
+    pub fn template(&self) -> Option<&str> {
+        self.place.as_ref()?.template.as_deref()
+    }
 }
 
 /// Lines of a file, and the lines with which a remedy replaces them.

@@ -222,9 +222,8 @@ fn at_fault<'r>(
     context: bool,
     style: Style,
 ) -> Group<'r> {
-    let place = located.place.as_ref();
-    let template = place.and_then(|place| place.template.as_deref());
-    let rendered = template.map(|it| Level::NOTE.message(format!("rendered from {it}")));
+    let rendered = located.template();
+    let rendered = rendered.map(|it| Level::NOTE.message(format!("rendered from {it}")));
     level(severity)
         .primary_title(title)
         .id(located.finding.rule)
@@ -460,8 +459,7 @@ fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
 
 /// The note for a finding that has the same text as an earlier one.
 fn again(located: &Located) -> String {
-    let place = located.place.as_ref();
-    match place.and_then(|place| place.template.as_deref()) {
+    match located.template() {
         Some(template) => format!("the same in what is rendered from {template}"),
         None => "the same again".to_owned(),
     }
