@@ -76,12 +76,11 @@ fn finding(severity: Severity, located: &Located) -> String {
     let remedy = |it: &Proposal| format!("- `{}`: {}\n", it.remedy.name, prose(it.remedy.cost));
     let remedies: String = finding.remedies.iter().map(remedy).collect();
     format!(
-        "\n**{}** `{}` {place}{}\n\n<details><summary>Why, and what helps</summary>\n\n{}\n\n{}{}</details>\n",
+        "\n**{}** `{}` {place}{}\n\n<details><summary>Why, and what helps</summary>\n\n{}\n\n{remedies}{}</details>\n",
         severity.name(),
         finding.rule,
         prose(&format!("{}: {}", finding.object, finding.brief)),
         prose(&finding.message),
-        remedies,
         located.fix.as_ref().map_or_else(String::new, diff),
     )
 }
