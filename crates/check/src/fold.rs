@@ -36,7 +36,8 @@ fn folded<T, K: Eq + Hash>(
 /// Merges equal findings without remedies about several volumes of one object into the first one.
 pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
     let claim = |volume: &Text| format!("claim \"{volume}\"");
-    let with_count = all.into_iter().map(|it| (it.finding.volumes.len(), it));
+    // Each finding with the number of volumes that it has by itself.
+    let all = all.into_iter().map(|it| (it.finding.volumes.len(), it));
     let key = |(_, located): &(usize, Located)| {
         let finding = &located.finding;
         let ([volume], []) = (&finding.volumes[..], &finding.remedies[..]) else {
@@ -63,7 +64,7 @@ pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
         }
         located
     };
-    let folded = folded(with_count, key, merge).into_iter();
+    let folded = folded(all, key, merge).into_iter();
     folded.map(with_volumes).collect()
 }
 
@@ -96,14 +97,12 @@ pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
         Some((finding.rule, finding.action, object_name, line, message))
     };
     folded(all, key, |first, located| {
-        let place = located.place.as_ref();
-        if is_among(first, place.and_then(|it| it.template.as_deref())) {
+        if is_among(first, located.template()) {
             return Some(located);
         }
         let object = located.finding.object;
-        first
-            .also
-            .extend(located.place.map(|place| (object, place)));
+        let also = located.place.map(|place| (object, place));
+        first.also.extend(also);
         None
     })
 }

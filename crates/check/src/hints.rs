@@ -76,9 +76,8 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
 fn left_alone(located: &Located, options: Hints) -> Option<String> {
     let finding = &located.finding;
     let place = located.place.as_ref();
-    let template = place.and_then(|it| it.template.as_deref());
     let first = finding.remedies.first().map(|it| it.remedy.name);
-    Some(match (first, template) {
+    Some(match (first, located.template()) {
         (None, _) => "`--fix` has no remedy for it".to_owned(),
         _ if finding.action == Action::Warn => "`--fix` changes only what is an error".to_owned(),
         (Some(COLOCATE), _) if !options.names_remedy => {

@@ -19,7 +19,7 @@ use manifest::objects::Item;
 /// An object to judge in its context, with the kept parts of its document.
 pub(super) struct Subject<'c> {
     context: &'c Context<'c>,
-    number: usize,
+    pub(super) number: usize,
     known: &'c Item,
     document: OnceCell<Value>,
 }
@@ -41,8 +41,6 @@ impl Document for Subject<'_> {
 /// The findings and notices for one object, with their positions.
 pub(super) struct Judged {
     pub(super) number: usize,
-    /// Whether the findings depend on something that was not rendered.
-    pub(super) is_unrendered: bool,
     pub(super) findings: Vec<(Finding, Spot)>,
     pub(super) notices: Vec<(String, Spot)>,
 }
@@ -92,12 +90,26 @@ impl<'c> Subject<'c> {
         evaluate(&review, View::new(&parsed.facts, &overlay), effective)
     }
 
+    /// Whether facts about a claim that the object uses are only assumed, or a kustomization that
+    /// was not rendered may change the object.
+    pub(super) fn rests_on_an_assumption(&self) -> bool {
+        if self.context.doubt(self.known).is_some() {
+            return true;
+        }
+        let Object::Workload(workload) = &self.known.object else {
+            return false;
+        };
+        let mut assumed = self.context.assumed_of(self.number);
+        assumed.any(|note| {
+            !note.is_about_users && workload.template.claims().any(|claim| *claim == note.claim)
+        })
+    }
+
     /// Judges the object; `None` if there are no findings or notices, as for most objects.
     pub(super) fn judge(&self, effective: &EffectivePolicy) -> Option<Judged> {
         let (context, known) = (self.context, self.known);
         let verdict = self.verdict(effective, Mode::Propose);
         let (findings, notices) = (verdict.findings, verdict.notices);
-        let is_unrendered = context.doubt(known).is_some();
         let unused = unused_suppressions::on_object(context, known, &findings);
         if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty()
         {
@@ -110,7 +122,6 @@ impl<'c> Subject<'c> {
         let notes = notes.map(|note| (note.text.clone(), note.spot));
         let mut judged = Judged {
             number: self.number,
-            is_unrendered,
             findings: Vec::new(),
             notices: of_annotations.chain(notes).collect(),
         };

@@ -12,9 +12,8 @@ use super::files::Files;
 use super::judge::Subject;
 use super::merge_patch;
 use super::parse::Parsed;
-use super::scope::{Context, Scopes};
+use super::scope::Scopes;
 use super::text::Release;
-use engine::model::object::Object;
 use engine::policy::RemedyChoice;
 use engine::verdict::{EffectivePolicy, Mode};
 use manifest::edit;
@@ -90,16 +89,14 @@ impl Parsed {
         let mut repairable = Vec::new();
         for numbers in scopes.groups() {
             let context = scopes.around(&numbers);
-            let sure = numbers
-                .iter()
-                .filter(|number| !rests_on_an_assumption(&context, **number));
-            repairable.extend(sure.filter_map(|number| {
-                let subject = Subject::of(&context, *number);
+            let subjects = numbers.iter().map(|it| Subject::of(&context, *it));
+            let sure = subjects.filter(|it| !it.rests_on_an_assumption());
+            repairable.extend(sure.filter_map(|subject| {
                 let verdict = subject.verdict(effective, mode);
                 let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
                 let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
                 Some(Repairable {
-                    known: &self.reading.objects[*number],
+                    known: &self.reading.objects[subject.number],
                     patch: verdict.patch?,
                     remedies: remedies.join(", "),
                     document: subject.document().clone(),
@@ -108,22 +105,6 @@ impl Parsed {
         }
         repairable
     }
-}
-
-/// Whether facts about a claim that the object uses are only assumed, or a kustomization that was
-/// not rendered may change the object.
-fn rests_on_an_assumption(context: &Context<'_>, number: usize) -> bool {
-    let known = &context.parsed.reading.objects[number];
-    if context.doubt(known).is_some() {
-        return true;
-    }
-    let Object::Workload(workload) = &known.object else {
-        return false;
-    };
-    let mut assumed = context.assumed_of(number);
-    assumed.any(|note| {
-        !note.is_about_users && workload.template.claims().any(|claim| *claim == note.claim)
-    })
 }
 
 impl Repairable<'_> {
@@ -155,16 +136,15 @@ impl Repairable<'_> {
 
 /// The advice for an object that cannot be edited in its file because it was rendered or piped.
 fn where_to_change(source: &Source, repairable: &Repairable<'_>) -> String {
-    let object = &repairable.known.reference;
-    let Some(template) = repairable.known.template.as_deref() else {
-        return format!(
-            "{object} was read from {}: change it where it is written, or apply the patch.",
-            source.name
-        );
-    };
-    format!(
-        "{object} is rendered from {template}: change the value that becomes the field, if the chart has one, else apply the patch."
-    )
+    let (object, file) = (&repairable.known.reference, &source.name);
+    match repairable.known.template.as_deref() {
+        Some(template) => format!(
+            "{object} is rendered from {template}: change the value that becomes the field, if the chart has one, else apply the patch."
+        ),
+        None => format!(
+            "{object} was read from {file}: change it where it is written, or apply the patch."
+        ),
+    }
 }
 
 impl Edits {
@@ -279,8 +259,8 @@ impl Edits {
             let safe = safe::patch(&diff);
             if name != path || matches!(safe, Cow::Owned(_)) {
                 self.done.push(format!(
-                    "{path}: the diff shows characters that are not safe to print as escapes, so it \
-                     cannot be applied. --fix edits the file.",
+                    "{path}: the diff shows characters that are not safe to print as escapes, so \
+                     it cannot be applied. --fix edits the file.",
                 ));
             }
             self.output += &format!("diff --git a/{name} b/{name}\n{safe}");

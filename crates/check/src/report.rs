@@ -93,7 +93,7 @@ pub(super) fn place(
         let known = &parsed.reading.objects[judged.number];
         for (finding, spot) in judged.findings {
             let mut located = file.locate(known, finding, spot);
-            located.is_unrendered = judged.is_unrendered;
+            located.is_unrendered = context.doubt(known).is_some();
             // Findings on rendered or piped objects may be placed in another file.
             let is_here = |it: &Place| it.file == source.name;
             if shows_excerpts && located.place.as_ref().is_some_and(is_here) {

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::parse::Parsed;
 pub(super) use context::{APPLIED_TOGETHER, Context};
 use engine::model::Text;
-use engine::model::autoscaler::Autoscaler;
+use engine::model::autoscaler::ScaleTarget;
 use engine::model::claim::Claim;
 use engine::model::in_tree::csi_driver_of;
 use engine::model::object::{Object, ObjectKind};
@@ -186,7 +186,8 @@ impl<'p> Scopes<'p> {
                 }
             }
             Object::Autoscaler(autoscaler) => {
-                if let Some(target) = target(autoscaler) {
+                let target = &autoscaler.spec.scale_target_ref;
+                if let Some(target) = target_key(&autoscaler.metadata.namespace, target) {
                     self.scalers.entry(target).or_default().push(number);
                 }
             }
@@ -460,14 +461,10 @@ fn claim_key(namespace: &Text, name: impl Into<Text>) -> Key {
     (ObjectKind::Claim, namespace.clone(), name.into())
 }
 
-/// The workload that an autoscaler scales.
-fn target(autoscaler: &Autoscaler) -> Option<Key> {
-    let kind = WorkloadKind::from_name(&autoscaler.spec.scale_target_ref.kind)?;
-    Some((
-        ObjectKind::Workload(kind),
-        autoscaler.metadata.namespace.clone(),
-        autoscaler.spec.scale_target_ref.name.clone(),
-    ))
+/// The key of the workload to which an autoscaler or a Rollout of the namespace refers.
+fn target_key(namespace: &Text, target: &ScaleTarget) -> Option<Key> {
+    let kind = ObjectKind::Workload(WorkloadKind::from_name(&target.kind)?);
+    Some((kind, namespace.clone(), target.name.clone()))
 }
 
 /// Whether two definitions of one object are the same in all fields that matter.

@@ -80,13 +80,11 @@ impl Earlier {
         let known = Matches::of(&self.findings);
         let silent = Matches::of(self.suppressed.iter().chain(&self.findings));
         let is_reported = |it: &&mut Located| it.finding.action != Action::Ignore;
-        let (reported, others): (Vec<_>, Vec<_>) =
-            report.findings.iter_mut().partition(is_reported);
-        let suppressed = others
-            .into_iter()
-            .filter(|it| it.finding.suppressed.is_some());
+        let found = report.findings.iter_mut();
+        let (reported, mut suppressed): (Vec<_>, Vec<_>) = found.partition(is_reported);
+        suppressed.retain(|it| it.finding.suppressed.is_some());
         let mut still = known.mark(reported);
-        silent.mark(suppressed.collect());
+        silent.mark(suppressed);
         for stuck in &mut report.stuck {
             let volume = &stuck.case.volume;
             let is_known = self.stuck.iter().any(|earlier| {

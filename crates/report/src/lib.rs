@@ -147,6 +147,11 @@ impl Located {
             is_unrendered: false,
         }
     }
+
+    /// The source from which its object was rendered, as shown in messages.
+    pub fn template(&self) -> Option<&str> {
+        self.place.as_ref()?.template.as_deref()
+    }
 }
 
 /// Lines of a file, and the lines with which a remedy replaces them.
@@ -241,8 +246,8 @@ pub struct Place {
     pub template: Option<String>,
 }
 
-/// A line of a file, and a range of columns on it. Lines and columns are counted from 1, and columns
-/// count characters.
+/// A line of a file, and a range of columns on it. Lines and columns are counted from 1, and
+/// columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The line.

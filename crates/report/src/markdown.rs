@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use super::live::Stuck;
 use super::{Fix, Located, Report, Severity, words};
+use engine::verdict::Proposal;
 
 /// The first line of every comment; it is not shown.
 const MARKER: &str = "<!-- multi-attach-guard -->";
@@ -72,18 +73,14 @@ fn finding(severity: Severity, located: &Located) -> String {
             None => format!("{at}: "),
         }
     });
-    let remedies: Vec<String> = finding
-        .remedies
-        .iter()
-        .map(|it| format!("- `{}`: {}\n", it.remedy.name, prose(it.remedy.cost)))
-        .collect();
+    let remedy = |it: &Proposal| format!("- `{}`: {}\n", it.remedy.name, prose(it.remedy.cost));
+    let remedies: String = finding.remedies.iter().map(remedy).collect();
     format!(
-        "\n**{}** `{}` {place}{}\n\n<details><summary>Why, and what helps</summary>\n\n{}\n\n{}{}</details>\n",
+        "\n**{}** `{}` {place}{}\n\n<details><summary>Why, and what helps</summary>\n\n{}\n\n{remedies}{}</details>\n",
         severity.name(),
         finding.rule,
         prose(&format!("{}: {}", finding.object, finding.brief)),
         prose(&finding.message),
-        remedies.concat(),
         located.fix.as_ref().map_or_else(String::new, diff),
     )
 }

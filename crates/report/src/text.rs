@@ -202,9 +202,8 @@ fn picture<'r>(
     let title = format!("{}: {}", finding.object, consequence(first));
     let title = titled(&title, rule, style.width);
     let mut group = at_fault(together[0], title, !is_known, style);
-    for other in others(together, consequence) {
-        group = group.element(note(&other, style));
-    }
+    let also = others(together, consequence);
+    group = group.elements(also.iter().map(|it| note(it, style)));
     if let Some(help) = help(first) {
         if said.helps.contains(&(rule, help.clone())) {
             return group;
@@ -223,9 +222,8 @@ fn at_fault<'r>(
     context: bool,
     style: Style,
 ) -> Group<'r> {
-    let place = located.place.as_ref();
-    let template = place.and_then(|place| place.template.as_deref());
-    let rendered = template.map(|it| Level::NOTE.message(format!("rendered from {it}")));
+    let rendered = located.template();
+    let rendered = rendered.map(|it| Level::NOTE.message(format!("rendered from {it}")));
     level(severity)
         .primary_title(title)
         .id(located.finding.rule)
@@ -386,13 +384,11 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
     group = group.element(note(&words::waiting(case), style));
     group = group.element(note(&case.explanation, style));
     group = group.elements(owner_notes(stuck.owner.as_ref(), style));
-    match stuck.way_out() {
-        Some((command, cost)) => {
-            group = group.element(Level::HELP.message(format!("run: {command}")));
-            group.element(note(&format!("costs: {cost}"), style))
-        }
-        None => group,
-    }
+    let way_out = stuck.way_out().map(|(command, cost)| {
+        let run = Level::HELP.message(format!("run: {command}"));
+        [run, note(&format!("costs: {cost}"), style)]
+    });
+    group.elements(way_out.into_iter().flatten())
 }
 
 /// The owner of the object, and the command that shows what to change there, on its own line for
@@ -425,9 +421,8 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said
     let title = format!("{}: {}", finding.object, finding.brief);
     let mut group = at_fault(together[0], title, true, style);
     group = group.element(note(settled_once(message(first), settled), style));
-    for other in others(together, |it| settled_once(message(it), settled)) {
-        group = group.element(note(&other, style));
-    }
+    let also = others(together, |it| settled_once(message(it), settled));
+    group = group.elements(also.iter().map(|it| note(it, style)));
     group = group.elements(owner_notes(first.owner.as_ref(), style));
     let names = remedy_names(together.iter().map(|(_, located)| *located));
     if names.is_empty() {
@@ -464,8 +459,7 @@ fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
 
 /// The note for a finding that has the same text as an earlier one.
 fn again(located: &Located) -> String {
-    let place = located.place.as_ref();
-    match place.and_then(|place| place.template.as_deref()) {
+    match located.template() {
         Some(template) => format!("the same in what is rendered from {template}"),
         None => "the same again".to_owned(),
     }

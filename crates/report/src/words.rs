@@ -274,14 +274,13 @@ pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
     let namespaces = by_namespace(report).into_iter();
     let sections = namespaces.map(|counts| {
         let stuck = report.stuck_now();
+        let stuck = stuck.filter(|it| it.case.volume.namespace == counts.name);
         let of_it = |findings: &mut Vec<(Severity, &Located)>| {
             findings.iter().any(|(_, it)| namespace(it) == counts.name)
         };
         Section {
             counts: Some(counts),
-            stuck: stuck
-                .filter(|it| it.case.volume.namespace == counts.name)
-                .collect(),
+            stuck: stuck.collect(),
             objects: objects.extract_if(.., of_it).collect(),
         }
     });

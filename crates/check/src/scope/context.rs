@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::parse::Parsed;
-use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, target};
+use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, target_key};
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::{Object, ObjectKind};
@@ -214,7 +214,8 @@ impl<'p> Walk<'_, 'p> {
                 }
             }
             Object::Autoscaler(autoscaler) if depth == Depth::Judged => {
-                let target = target(autoscaler);
+                let target = &autoscaler.spec.scale_target_ref;
+                let target = target_key(&autoscaler.metadata.namespace, target);
                 let target = target.and_then(|target| scopes.one(source, &target));
                 if let Some(target) = target {
                     self.take(target, Depth::Neighbor);
@@ -237,13 +238,12 @@ impl<'p> Walk<'_, 'p> {
         if let Answer::Several(classes) = class
             && !scopes.is_settled(claim, &classes)
         {
-            self.notes.classless.push((
-                claim.metadata.namespace.clone(),
-                ClaimNote::new(
-                    &claim.metadata.name,
-                    self.several_classes(claim.class(), &classes),
-                ),
-            ));
+            let metadata = &claim.metadata;
+            let text = self.several_classes(claim.class(), &classes);
+            let note = ClaimNote::new(&metadata.name, text);
+            self.notes
+                .classless
+                .push((metadata.namespace.clone(), note));
         }
         if !claim.spec.volume_name.is_empty() {
             self.named(&global(ObjectKind::Volume, &claim.spec.volume_name));
@@ -290,8 +290,7 @@ impl<'p> Walk<'_, 'p> {
         for template in &workload.claim_templates {
             self.storage(template);
         }
-        let ephemeral: Vec<_> = workload.ephemeral_claims().collect();
-        for (claim, template) in ephemeral {
+        for (claim, template) in workload.ephemeral_claims() {
             self.storage(template);
             if depth == Depth::Judged {
                 let key = claim_key(namespace, claim);
@@ -323,9 +322,8 @@ impl<'p> Walk<'_, 'p> {
         if !workload.template.affinity.is_empty()
             && !alone
             && self.has_workloads.insert(namespace.clone())
+            && let Some(others) = scopes.workloads.get(namespace)
         {
-            let others = scopes.workloads.get(namespace);
-            let others = others.map_or(&[][..], Vec::as_slice);
             self.take_nearest(scopes.around_in(others, self.from));
         }
     }
@@ -334,12 +332,7 @@ impl<'p> Walk<'_, 'p> {
     fn template_source(&mut self, number: usize, workload: &Workload) -> Option<&'p Workload> {
         let scopes = self.scopes;
         let source = workload.template_source.as_ref()?;
-        let kind = ObjectKind::Workload(WorkloadKind::from_name(&source.kind)?);
-        let key = (
-            kind,
-            workload.metadata.namespace.clone(),
-            source.name.clone(),
-        );
+        let key = target_key(&workload.metadata.namespace, source)?;
         let definition = self.take_one(scopes.source(number), &key)?;
         match scopes.object(definition) {
             Object::Workload(workload) => Some(workload),
@@ -460,13 +453,10 @@ impl<'p> Walk<'_, 'p> {
         let places = &scopes.places;
         let is_user = |user: &usize| {
             let source = scopes.source(*user);
-            let is_in_sight = || {
-                places.nearness(self.from, source).is_some() && places.is_beside(self.from, source)
-            };
             *user != number
                 && (is_fact
                     || !places.is_apart(self.from, source)
-                        && (definition != Resolved::Missing || is_in_sight()))
+                        && (definition != Resolved::Missing || places.is_beside(self.from, source)))
         };
         let mut users: Vec<usize> = near.iter().copied().filter(is_user).collect();
         if users.is_empty() && scopes.is_only(key) && scopes.names_its_namespace(number) {
@@ -487,10 +477,9 @@ impl<'p> Walk<'_, 'p> {
     fn far_users(&mut self, number: usize, key: &Key, users: &[usize]) {
         let scopes = self.scopes;
         let (_, _, claim) = key;
-        let mut users = users.to_vec();
-        users.retain(|user| *user != number && scopes.names_its_namespace(*user));
-        users.truncate(MAX_USERS);
-        for user in users {
+        let users = users.iter().copied();
+        let users = users.filter(|user| *user != number && scopes.names_its_namespace(*user));
+        for user in users.take(MAX_USERS) {
             self.take(user, Depth::Neighbor);
             let file = scopes.name(scopes.source(user));
             let text = format!(

@@ -31,9 +31,7 @@ impl Places {
         for (number, text) in texts.iter().enumerate() {
             // The output of a release has the place of the release, which is in an earlier text.
             if let Some(release) = text.release() {
-                let holder: &Place = &all[release.place.source];
-                let place = holder.clone();
-                all.push(place);
+                all.push(all[release.place.source].clone());
                 continue;
             }
             let folder = text.file().and_then(Path::parent).map(|folder| {

@@ -142,22 +142,20 @@ fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
 fn steps(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     let ways = case.steps.iter();
     let several = ways.filter(|step| step.purpose == Purpose::WayOut).count() > 1;
-    let mut last = None;
-    for step in &case.steps {
-        if last != Some(step.purpose) {
-            let title = match step.purpose {
-                Purpose::Check => "First look:",
-                Purpose::Before => "Before any change:",
-                Purpose::WayOut if case.passes => "It passes by itself. What helps:",
-                Purpose::WayOut if several => "The way out, one of these, the safest first:",
-                Purpose::WayOut => "The way out:",
-                Purpose::Afterwards => "Afterwards:",
-                Purpose::Note => "To be known:",
-            };
-            writeln!(out, "\n  {title}")?;
+    for steps in case.steps.chunk_by(|a, b| a.purpose == b.purpose) {
+        let title = match steps[0].purpose {
+            Purpose::Check => "First look:",
+            Purpose::Before => "Before any change:",
+            Purpose::WayOut if case.passes => "It passes by itself. What helps:",
+            Purpose::WayOut if several => "The way out, one of these, the safest first:",
+            Purpose::WayOut => "The way out:",
+            Purpose::Afterwards => "Afterwards:",
+            Purpose::Note => "To be known:",
+        };
+        writeln!(out, "\n  {title}")?;
+        for step in steps {
+            one_step(step, "\n", out)?;
         }
-        last = Some(step.purpose);
-        one_step(step, "\n", out)?;
     }
     Ok(())
 }
@@ -216,12 +214,8 @@ fn volume_in_words(case: &CaseEntry) -> String {
         "" => "no class".to_owned(),
         class => format!("class {class}"),
     }));
-    if !volume.driver.is_empty() {
-        words.push(volume.driver.to_string());
-    }
-    if !volume.access_modes.is_empty() {
-        words.push(volume.access_modes.join(", "));
-    }
+    let known = [volume.driver.to_string(), volume.access_modes.join(", ")];
+    words.extend(known.into_iter().filter(|it| !it.is_empty()));
     words.join(", ")
 }
 

@@ -239,18 +239,17 @@ fn remedy<'l>(located: &'l Located, shown: &mut Vec<&'l str>) -> Markup {
     remedies.retain(|it| !shown.contains(&it.remedy.name));
     shown.extend(remedies.iter().map(|it| it.remedy.name));
     html! {
-        @for (number, proposal) in remedies.iter().enumerate() {
-            @if number == 0 {
-                h4 { "Remedy: " code { (proposal.remedy.name) } }
-                p { (proposal.remedy.cost) }
-                @if located.finding.remedies.first().is_some_and(|it| it.remedy.name == proposal.remedy.name) {
-                    (diff(located))
-                    @if let Some(command) = &located.command { (self::command(command)) }
-                }
-                (picture::with(located, proposal.remedy.name))
-            } @else {
-                @if number == 1 { h4 { "Other remedies" } }
-                p { code { (proposal.remedy.name) } ": " (proposal.remedy.cost) }
+        @if let Some((first, others)) = remedies.split_first() {
+            h4 { "Remedy: " code { (first.remedy.name) } }
+            p { (first.remedy.cost) }
+            @if located.finding.remedies.first().is_some_and(|it| it.remedy.name == first.remedy.name) {
+                (diff(located))
+                @if let Some(command) = &located.command { (self::command(command)) }
+            }
+            (picture::with(located, first.remedy.name))
+            @if !others.is_empty() { h4 { "Other remedies" } }
+            @for other in others {
+                p { code { (other.remedy.name) } ": " (other.remedy.cost) }
             }
         }
     }
