@@ -170,6 +170,11 @@ impl ObjectKind {
         self.deserialize(Bounded(&mut json, room))
     }
 
+    /// Reads an object of this kind as [`Self::read`] does, inside of other JSON.
+    pub fn within<'de>(self, room: &ListRoom) -> impl DeserializeSeed<'de, Value = Object> {
+        Bounded(self, room)
+    }
+
     /// A reference to an object of this kind in a namespace.
     pub fn reference(self, namespace: &str, name: &str) -> ObjectRef {
         ObjectRef {

@@ -43,22 +43,26 @@ impl<const N: usize> Fields<'_, N> {
         self,
         json: Option<&'de RawValue>,
     ) -> serde_json::Result<Found<'de, N>> {
-        let found =
-            json.map(|json| self.deserialize(&mut serde_json::Deserializer::from_str(json.get())));
-        Ok(found.transpose()?.flatten().unwrap_or([None; N]))
+        let read = |json: &'de RawValue| {
+            OrNull(self).deserialize(&mut serde_json::Deserializer::from_str(json.get()))
+        };
+        Ok(json.map(read).transpose()?.flatten().unwrap_or([None; N]))
     }
 }
 
-impl<'de, const N: usize> DeserializeSeed<'de> for Fields<'_, N> {
-    type Value = Option<Found<'de, N>>;
+/// Reads an object, or `None` for `null`.
+pub(super) struct OrNull<S>(pub(super) S);
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for OrNull<S> {
+    type Value = Option<S::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_option(self)
     }
 }
 
-impl<'de, const N: usize> Visitor<'de> for Fields<'_, N> {
-    type Value = Option<Found<'de, N>>;
+impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for OrNull<S> {
+    type Value = Option<S::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
@@ -69,7 +73,23 @@ impl<'de, const N: usize> Visitor<'de> for Fields<'_, N> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        self.0.deserialize(deserializer).map(Some)
+    }
+}
+
+impl<'de, const N: usize> DeserializeSeed<'de> for Fields<'_, N> {
+    type Value = Found<'de, N>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, const N: usize> Visitor<'de> for Fields<'_, N> {
+    type Value = Found<'de, N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -80,7 +100,7 @@ impl<'de, const N: usize> Visitor<'de> for Fields<'_, N> {
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(Some(found))
+        Ok(found)
     }
 }
 

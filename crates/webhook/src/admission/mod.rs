@@ -257,7 +257,7 @@ impl<'a> Received<'a> {
         let request = &self.request;
         let is_update = request.operation == Operation::Update;
         let kind = request.target.workload().filter(|_| is_update)?;
-        let [object, old_object] = request.documents;
+        let [object, old_object] = request.documents();
         Some(Update {
             kind,
             namespace: &request.namespace,

@@ -1,13 +1,14 @@
 //! Reads AdmissionReviews.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::document;
-use super::fields::{Fields, Found, Name, in_any_case};
+use super::fields::{Fields, Found, Name, OrNull, in_any_case};
 use engine::model::de::{at_most, name, nullable};
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
@@ -136,8 +137,8 @@ pub(super) struct Request<'a> {
     pub(super) user: Text,
     pub(super) name: Text,
     pub(super) namespace: Text,
-    /// The object and the object before an update, as they are written.
-    pub(super) documents: [Option<&'a RawValue>; 2],
+    body: &'a str,
+    documents: OnceLock<[Option<&'a RawValue>; 2]>,
 }
 
 /// The subject of a request, by its `kind`, `resource` and `subResource`.
@@ -193,20 +194,24 @@ impl Target {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a review: first its fields as they are written, then its objects as their kind.
+    /// Reads a review, and its objects in place. If that fails, because a field occurs twice for
+    /// example, it reads the fields as they are written and then the objects.
     ///
     /// # Errors
     /// Fails if not even a uid can be read.
     pub(super) fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
         let text = str::from_utf8(body).map_err(serde_json::Error::custom);
-        let found = text.and_then(serde_json::from_str);
+        let found = text.and_then(|text| {
+            let in_place = Envelope::read(text, Some(&room_for(text.len())));
+            in_place.or_else(|_| Envelope::read(text, None))
+        });
         let Envelope {
             api_version,
             kind,
             request,
         } = found.map_err(MalformedReview::NotJson)?;
-        let fields = request.ok_or(MalformedReview::NoRequest)?;
-        let uid: Text = value(fields[0]).map_err(MalformedReview::NotJson)?;
+        let parts = request.ok_or(MalformedReview::NoRequest)?;
+        let uid: Text = value(parts.fields[0]).map_err(MalformedReview::NotJson)?;
         match uid.len() {
             0 => return Err(MalformedReview::NoUid),
             1..=LONGEST_UID => {}
@@ -215,7 +220,7 @@ impl<'a> Request<'a> {
         let version = value::<Text>(api_version).and_then(|it| Ok((it, value::<Text>(kind)?)));
         let request = match version {
             Ok((api_version, kind)) if api_version == API_VERSION && kind == "AdmissionReview" => {
-                Self::read_fields(&fields, room_for(body.len()))
+                parts.read()
             }
             Ok((api_version, kind)) => Err(other_version(&api_version, &kind)),
             Err(error) => Err(not_checked("request", &error)),
@@ -230,55 +235,63 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Reads the request; an error is a sentence.
-    fn read_fields(fields: &Found<'a, 11>, room: ListRoom) -> Result<Self, String> {
-        let request = Self::without_objects(fields);
-        let mut request = request.map_err(|error| not_checked("request", &error))?;
-        let objects = request.read_objects(room);
-        objects.map_err(|error| not_checked("object", &error))?;
-        request.complete();
-        Ok(request)
-    }
-
-    fn without_objects(fields: &Found<'a, 11>) -> serde_json::Result<Self> {
-        let [
-            _,
-            kind,
-            resource,
-            sub_resource,
-            name,
-            namespace,
-            operation,
-            dry_run,
-            user,
-            documents @ ..,
-        ] = *fields;
+    /// Reads the fields apart from the objects.
+    fn read_fields(&mut self, fields: &Found<'a, 11>) -> serde_json::Result<()> {
+        let [_, _, _, _, name, namespace, operation, user, _, _, dry_run] = *fields;
         let [user] = Fields(&["username"], in_any_case).find_in(user)?;
-        Ok(Self {
-            target: Target::read(kind, resource, sub_resource)?,
-            operation: Operation::from_word(&value::<Text>(operation)?),
-            dry_run: value(dry_run)?,
-            user: value::<User>(user)?.0,
-            name: value::<Name253>(name)?.0,
-            namespace: value::<Name253>(namespace)?.0,
-            documents: documents.map(|json| json.filter(|json| json.get() != "null")),
-            ..Self::default()
-        })
+        self.read_target(fields)?;
+        self.operation = Operation::from_word(&value::<Text>(operation)?);
+        self.dry_run = value(dry_run)?;
+        self.user = value::<User>(user)?.0;
+        self.name = value::<Name253>(name)?.0;
+        self.namespace = value::<Name253>(namespace)?.0;
+        Ok(())
     }
 
-    /// Reads the objects as their kind; both share the room.
-    fn read_objects(&mut self, mut room: ListRoom) -> serde_json::Result<()> {
+    /// Reads the subject, unless it was read before.
+    fn read_target(&mut self, fields: &Found<'a, 11>) -> serde_json::Result<()> {
+        if self.target.kind_name.is_empty() {
+            let [_, kind, resource, sub_resource, ..] = *fields;
+            self.target = Target::read(kind, resource, sub_resource)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the objects from the text as their kind; both share the room.
+    fn read_objects(&mut self) -> serde_json::Result<()> {
         let Some(kind) = self.target.read_as() else {
             return Ok(());
         };
-        let [new, old] = self.documents;
-        self.object = new.map(|json| object(kind, json, &mut room)).transpose()?;
-        self.is_cut = room.is_short();
-        let old = old.map(|json| object(kind, json, &mut room)).transpose()?;
-        // An old object that is cut does not show which faults existed before the update. The new
-        // object is then judged as if it were created.
-        self.old_object = old.filter(|_| self.is_cut || !room.is_short());
+        let mut room = room_for(self.body.len());
+        for (field, json) in [OBJECT, OLD_OBJECT].into_iter().zip(self.documents()) {
+            let object = json.map(|json| object(kind, json, &mut room));
+            self.set(field, object.transpose()?, &room);
+        }
         Ok(())
+    }
+
+    /// Sets an object that has taken its lists from the room.
+    fn set(&mut self, field: usize, object: Option<Object>, room: &ListRoom) {
+        let object = object.map(Box::new);
+        if field == OBJECT {
+            self.object = object;
+            self.is_cut = room.is_short();
+        } else if self.is_cut || !room.is_short() {
+            // An old object that is cut does not show which faults existed before the update. The
+            // new object is then judged as if it were created.
+            self.old_object = object;
+        }
+    }
+
+    /// The object and the object before an update, as they are written.
+    pub(super) fn documents(&self) -> [Option<&'a RawValue>; 2] {
+        *self.documents.get_or_init(|| {
+            let request = Envelope::read(self.body, None)
+                .ok()
+                .and_then(|it| it.request);
+            let fields = request.map_or([None; 11], |it| it.fields);
+            [OBJECT, OLD_OBJECT].map(|at| fields[at].filter(|json| json.get() != "null"))
+        })
     }
 
     /// The reference to the object under review.
@@ -334,29 +347,25 @@ fn room_for(body: usize) -> ListRoom {
 
 /// Reads an object as its kind. If serde refuses it, for example because a field occurs twice, it
 /// is read from a tree, in which the last field counts.
-fn object(
-    kind: ObjectKind,
-    json: &RawValue,
-    room: &mut ListRoom,
-) -> serde_json::Result<Box<Object>> {
+fn object(kind: ObjectKind, json: &RawValue, room: &mut ListRoom) -> serde_json::Result<Object> {
     let attempt = room.clone();
-    let object = match kind.read(json.get(), &attempt) {
+    match kind.read(json.get(), &attempt) {
         Ok(object) => {
             *room = attempt;
-            object
+            Ok(object)
         }
         Err(error) => {
             let Ok(tree) = document::tree(json) else {
                 return Err(error);
             };
             let object = kind.read(&tree.to_string(), room);
-            object.map_err(|_| error)?
+            object.map_err(|_| error)
         }
-    };
-    Ok(Box::new(object))
+    }
 }
 
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "request"];
+/// The fields of a request, in the order in which API servers write them.
 const REQUEST: [&str; 11] = [
     "uid",
     "kind",
@@ -365,53 +374,131 @@ const REQUEST: [&str; 11] = [
     "name",
     "namespace",
     "operation",
-    "dryRun",
     "userInfo",
     "object",
     "oldObject",
+    "dryRun",
 ];
+const OBJECT: usize = 8;
+const OLD_OBJECT: usize = 9;
 
-/// The fields of a review as they are written: `apiVersion`, `kind` and those of its request.
+/// The fields of a review: `apiVersion` and `kind` as they are written, and its request.
 #[derive(Default)]
 struct Envelope<'a> {
     api_version: Option<&'a RawValue>,
     kind: Option<&'a RawValue>,
-    request: Option<Found<'a, 11>>,
+    request: Option<Parts<'a>>,
 }
 
-/// Finds the fields in one pass over the bytes. Of two equal keys the last counts.
-impl<'de> Deserialize<'de> for Envelope<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Review;
+/// The fields of a request as they are written, apart from the objects that are read already.
+#[derive(Default)]
+struct Parts<'a> {
+    fields: Found<'a, 11>,
+    request: Request<'a>,
+}
 
-        impl<'de> Visitor<'de> for Review {
-            type Value = Envelope<'de>;
+impl<'a> Envelope<'a> {
+    /// Reads the text in one pass. Of two equal keys the last counts. With a room, the objects are
+    /// read in place, which fails unless the fields have the order of API servers.
+    fn read(text: &'a str, room: Option<&ListRoom>) -> serde_json::Result<Self> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let mut envelope = json.deserialize_any(Review(room))?;
+        json.end()?;
+        if let Some(parts) = &mut envelope.request {
+            parts.request.body = text;
+        }
+        Ok(envelope)
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
+impl<'a> Parts<'a> {
+    /// Reads the rest of the request; an error is a sentence.
+    fn read(self) -> Result<Request<'a>, String> {
+        let Self {
+            fields,
+            mut request,
+        } = self;
+        let read = request.read_fields(&fields);
+        read.map_err(|error| not_checked("request", &error))?;
+        if fields[OBJECT].or(fields[OLD_OBJECT]).is_some() {
+            let read = request.read_objects();
+            read.map_err(|error| not_checked("object", &error))?;
+        }
+        request.complete();
+        Ok(request)
+    }
+}
 
-            fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Envelope::default())
-            }
+struct Review<'r>(Option<&'r ListRoom>);
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut found = Envelope::default();
-                while let Some(at) = map.next_key_seed(Name(&ENVELOPE, in_any_case))? {
-                    match at {
-                        Some(0) => found.api_version = Some(map.next_value()?),
-                        Some(1) => found.kind = Some(map.next_value()?),
-                        Some(_) => {
-                            found.request = map.next_value_seed(Fields(&REQUEST, in_any_case))?;
-                        }
-                        None => drop(map.next_value::<IgnoredAny>()?),
-                    }
-                }
-                Ok(found)
+impl<'de> Visitor<'de> for Review<'_> {
+    type Value = Envelope<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Envelope::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = Envelope::default();
+        while let Some(at) = map.next_key_seed(Name(&ENVELOPE, in_any_case))? {
+            match at {
+                Some(0) => found.api_version = Some(map.next_value()?),
+                Some(1) => found.kind = Some(map.next_value()?),
+                Some(_) => found.request = map.next_value_seed(OrNull(RequestFields(self.0)))?,
+                None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
+        Ok(found)
+    }
+}
 
-        deserializer.deserialize_any(Review)
+struct RequestFields<'r>(Option<&'r ListRoom>);
+
+impl<'de> DeserializeSeed<'de> for RequestFields<'_> {
+    type Value = Parts<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for RequestFields<'_> {
+    type Value = Parts<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let Parts {
+            mut fields,
+            mut request,
+        } = Parts::default();
+        let mut next = 0;
+        while let Some(at) = map.next_key_seed(Name(&REQUEST, in_any_case))? {
+            match (at, self.0) {
+                (None, _) => drop(map.next_value::<IgnoredAny>()?),
+                (Some(at), Some(_)) if at < next => {
+                    return Err(A::Error::custom("the fields are in another order"));
+                }
+                (Some(at @ (OBJECT | OLD_OBJECT)), Some(room)) => {
+                    request.read_target(&fields).map_err(A::Error::custom)?;
+                    if let Some(kind) = request.target.read_as() {
+                        let object = map.next_value_seed(OrNull(kind.within(room)))?;
+                        request.set(at, object, room);
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                (Some(at), _) => fields[at] = Some(map.next_value()?),
+            }
+            next = at.map_or(next, |at| at + 1);
+        }
+        Ok(Parts { fields, request })
     }
 }
 
