@@ -137,7 +137,10 @@ pub(super) struct Request<'a> {
     pub(super) user: Text,
     pub(super) name: Text,
     pub(super) namespace: Text,
+    /// The review.
     body: &'a str,
+    /// The fields as they are written, without the objects that were read in place.
+    fields: Found<'a, 11>,
     documents: OnceLock<[Option<&'a RawValue>; 2]>,
 }
 
@@ -210,23 +213,23 @@ impl<'a> Request<'a> {
             kind,
             request,
         } = found.map_err(MalformedReview::NotJson)?;
-        let parts = request.ok_or(MalformedReview::NoRequest)?;
-        let uid: Text = value(parts.fields[0]).map_err(MalformedReview::NotJson)?;
+        let mut request = request.ok_or(MalformedReview::NoRequest)?;
+        let uid: Text = value(request.fields[0]).map_err(MalformedReview::NotJson)?;
         match uid.len() {
             0 => return Err(MalformedReview::NoUid),
             1..=LONGEST_UID => {}
             _ => return Err(MalformedReview::LongUid),
         }
         let version = value::<Text>(api_version).and_then(|it| Ok((it, value::<Text>(kind)?)));
-        let request = match version {
+        let read = match version {
             Ok((api_version, kind)) if api_version == API_VERSION && kind == "AdmissionReview" => {
-                parts.read()
+                request.read_rest()
             }
             Ok((api_version, kind)) => Err(other_version(&api_version, &kind)),
             Err(error) => Err(not_checked("request", &error)),
         };
-        Ok(match request {
-            Ok(request) => Self { uid, ..request },
+        Ok(match read {
+            Ok(()) => Self { uid, ..request },
             Err(problem) => Self {
                 uid,
                 problem: Some(problem),
@@ -235,11 +238,23 @@ impl<'a> Request<'a> {
         })
     }
 
+    /// Reads the fields, and the objects unless they were read in place; an error is a sentence.
+    fn read_rest(&mut self) -> Result<(), String> {
+        let read = self.read_fields();
+        read.map_err(|error| not_checked("request", &error))?;
+        if self.fields[OBJECT].or(self.fields[OLD_OBJECT]).is_some() {
+            let read = self.read_objects();
+            read.map_err(|error| not_checked("object", &error))?;
+        }
+        self.complete();
+        Ok(())
+    }
+
     /// Reads the fields apart from the objects.
-    fn read_fields(&mut self, fields: &Found<'a, 11>) -> serde_json::Result<()> {
-        let [_, _, _, _, name, namespace, operation, user, _, _, dry_run] = *fields;
+    fn read_fields(&mut self) -> serde_json::Result<()> {
+        let [_, _, _, _, name, namespace, operation, user, _, _, dry_run] = self.fields;
         let [user] = Fields(&["username"], in_any_case).find_in(user)?;
-        self.read_target(fields)?;
+        self.read_target()?;
         self.operation = Operation::from_word(&value::<Text>(operation)?);
         self.dry_run = value(dry_run)?;
         self.user = value::<User>(user)?.0;
@@ -249,9 +264,9 @@ impl<'a> Request<'a> {
     }
 
     /// Reads the subject, unless it was read before.
-    fn read_target(&mut self, fields: &Found<'a, 11>) -> serde_json::Result<()> {
+    fn read_target(&mut self) -> serde_json::Result<()> {
         if self.target.kind_name.is_empty() {
-            let [_, kind, resource, sub_resource, ..] = *fields;
+            let [_, kind, resource, sub_resource, ..] = self.fields;
             self.target = Target::read(kind, resource, sub_resource)?;
         }
         Ok(())
@@ -286,10 +301,9 @@ impl<'a> Request<'a> {
     /// The object and the object before an update, as they are written.
     pub(super) fn documents(&self) -> [Option<&'a RawValue>; 2] {
         *self.documents.get_or_init(|| {
-            let request = Envelope::read(self.body, None)
-                .ok()
-                .and_then(|it| it.request);
-            let fields = request.map_or([None; 11], |it| it.fields);
+            let envelope = Envelope::read(self.body, None);
+            let request = envelope.ok().and_then(|it| it.request);
+            let fields = request.unwrap_or_default().fields;
             [OBJECT, OLD_OBJECT].map(|at| fields[at].filter(|json| json.get() != "null"))
         })
     }
@@ -387,14 +401,7 @@ const OLD_OBJECT: usize = 9;
 struct Envelope<'a> {
     api_version: Option<&'a RawValue>,
     kind: Option<&'a RawValue>,
-    request: Option<Parts<'a>>,
-}
-
-/// The fields of a request as they are written, apart from the objects that are read already.
-#[derive(Default)]
-struct Parts<'a> {
-    fields: Found<'a, 11>,
-    request: Request<'a>,
+    request: Option<Request<'a>>,
 }
 
 impl<'a> Envelope<'a> {
@@ -404,28 +411,10 @@ impl<'a> Envelope<'a> {
         let mut json = serde_json::Deserializer::from_str(text);
         let mut envelope = json.deserialize_any(Review(room))?;
         json.end()?;
-        if let Some(parts) = &mut envelope.request {
-            parts.request.body = text;
+        if let Some(request) = &mut envelope.request {
+            request.body = text;
         }
         Ok(envelope)
-    }
-}
-
-impl<'a> Parts<'a> {
-    /// Reads the rest of the request; an error is a sentence.
-    fn read(self) -> Result<Request<'a>, String> {
-        let Self {
-            fields,
-            mut request,
-        } = self;
-        let read = request.read_fields(&fields);
-        read.map_err(|error| not_checked("request", &error))?;
-        if fields[OBJECT].or(fields[OLD_OBJECT]).is_some() {
-            let read = request.read_objects();
-            read.map_err(|error| not_checked("object", &error))?;
-        }
-        request.complete();
-        Ok(request)
     }
 }
 
@@ -459,7 +448,7 @@ impl<'de> Visitor<'de> for Review<'_> {
 struct RequestFields<'r>(Option<&'r ListRoom>);
 
 impl<'de> DeserializeSeed<'de> for RequestFields<'_> {
-    type Value = Parts<'de>;
+    type Value = Request<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -467,17 +456,14 @@ impl<'de> DeserializeSeed<'de> for RequestFields<'_> {
 }
 
 impl<'de> Visitor<'de> for RequestFields<'_> {
-    type Value = Parts<'de>;
+    type Value = Request<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let Parts {
-            mut fields,
-            mut request,
-        } = Parts::default();
+        let mut request = Request::default();
         let mut next = 0;
         while let Some(at) = map.next_key_seed(Name(&REQUEST, in_any_case))? {
             match (at, self.0) {
@@ -486,7 +472,7 @@ impl<'de> Visitor<'de> for RequestFields<'_> {
                     return Err(A::Error::custom("the fields are in another order"));
                 }
                 (Some(at @ (OBJECT | OLD_OBJECT)), Some(room)) => {
-                    request.read_target(&fields).map_err(A::Error::custom)?;
+                    request.read_target().map_err(A::Error::custom)?;
                     if let Some(kind) = request.target.read_as() {
                         let object = map.next_value_seed(OrNull(kind.within(room)))?;
                         request.set(at, object, room);
@@ -494,11 +480,11 @@ impl<'de> Visitor<'de> for RequestFields<'_> {
                         map.next_value::<IgnoredAny>()?;
                     }
                 }
-                (Some(at), _) => fields[at] = Some(map.next_value()?),
+                (Some(at), _) => request.fields[at] = Some(map.next_value()?),
             }
             next = at.map_or(next, |at| at + 1);
         }
-        Ok(Parts { fields, request })
+        Ok(request)
     }
 }
 
