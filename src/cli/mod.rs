@@ -124,7 +124,6 @@ pub fn parse() -> Result<Cli, ExitCode> {
 }
 
 /// Runs a command to its end. Errors go to standard error.
-#[must_use]
 pub fn run(cli: &Cli) -> ExitCode {
     match &cli.command {
         Command::Serve(options) => match serve::run(options) {

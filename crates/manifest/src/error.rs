@@ -27,7 +27,6 @@ impl Fault {
 
 /// The problems that a manifest can have.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Problem {
     /// The file or directory cannot be opened or read.
     #[error("This cannot be read: {0}.")]

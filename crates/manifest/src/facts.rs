@@ -13,7 +13,6 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 /// Facts that could not be read. Incomplete facts would mislead, so one fault in one file is enough
 /// to fail; all faults are reported.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum FactsError {
     /// The files and objects that could not be read, in the order of the files; never empty.
     #[error("{}", lines(.0))]

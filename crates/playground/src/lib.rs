@@ -83,7 +83,6 @@ pub const RUNBOOK: [(&str, &str); 11] = [
 
 /// The choices of the page, and the tables that it shows before anything is pasted.
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
-#[must_use]
 pub fn contents() -> String {
     let known = Catalog::embedded().map(products::all);
     let known = known.ok().and_then(Result::ok).unwrap_or_default();
@@ -98,7 +97,6 @@ pub fn contents() -> String {
 
 /// The explanation of an error line, or `null`.
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
-#[must_use]
 pub fn explain(line: &str) -> String {
     json!(diagnosis::explain(line)).to_string()
 }
@@ -147,7 +145,6 @@ impl Checked {
 
     /// The findings, without the parts that are shown only when a finding is opened: a sentence,
     /// the objects at fault, and further messages as HTML.
-    #[must_use]
     pub fn verdict(&self) -> String {
         let mut count = 0;
         let objects = self.report.by_object().into_iter().filter_map(|together| {
@@ -178,7 +175,6 @@ impl Checked {
     }
 
     /// The pictures and the long text of a finding, as HTML.
-    #[must_use]
     pub fn details(&self, number: usize) -> String {
         let Some((_, opened)) = self.report.by_object().into_iter().flatten().nth(number) else {
             return String::new();
@@ -194,7 +190,6 @@ impl Checked {
     }
 
     /// The text with every remedy, and the changes that they make in it.
-    #[must_use]
     pub fn repair(&self) -> String {
         let edits = self.parsed.edits(self.effective, None, &NoFiles);
         let edited = edits.files.into_values().next();

@@ -42,7 +42,6 @@ pub struct Access {
 
 /// A reason why there is no connection to the API server.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ConnectError {
     /// There is neither a kubeconfig nor a service account.
     #[error(
@@ -133,7 +132,6 @@ impl Access {
     }
 
     /// The kubeconfig's name for the cluster; `None` without a kubeconfig, as in a pod.
-    #[must_use]
     pub fn cluster_name(&self) -> Option<String> {
         let kubeconfig = match &self.kubeconfig {
             Some(file) => Kubeconfig::read_from(file),

@@ -137,7 +137,6 @@ impl Informer {
     }
 
     /// The client that reads the cluster; `None` until it is connected.
-    #[must_use]
     pub fn client(&self) -> Option<Client> {
         self.shared.client.get().cloned()
     }
@@ -264,7 +263,6 @@ impl Informer {
     }
 
     /// The status of each kind of object that the API server serves.
-    #[must_use]
     pub fn statuses(&self) -> Vec<KindStatus> {
         let mut statuses = self.all_statuses();
         statuses.retain(|status| !status.is_not_installed());
@@ -287,13 +285,11 @@ impl Informer {
 
     /// The number of objects that were looked up by name, because the cache lacked them or may have
     /// been outdated, by result as in metrics.
-    #[must_use]
     pub fn lookup_counts(&self) -> [(&'static str, u64); 3] {
         self.lookups.counts()
     }
 
     /// Whether the snapshot is fit for judgements and, if it is not, the reason as a sentence.
-    #[must_use]
     pub fn fitness(&self) -> Fitness {
         let statuses = self.statuses();
         if let Some(reason) = self.unreachable() {
@@ -335,7 +331,6 @@ impl Informer {
     }
 
     /// Ends all watches and returns the snapshot.
-    #[must_use]
     pub fn into_cluster(mut self) -> Snapshot {
         self.tasks.abort_all();
         std::mem::take(&mut self.shared.cluster.write())

@@ -54,7 +54,6 @@ pub(super) fn list_path(kind: ObjectKind) -> String {
 }
 
 /// The resource of a kind as the client names it.
-#[must_use]
 pub fn api_resource(kind: ObjectKind) -> ApiResource {
     let api_version = kind.api_version();
     let version = api_version.rsplit('/').next().unwrap_or(api_version);

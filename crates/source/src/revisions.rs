@@ -97,7 +97,6 @@ pub struct Revision {
 impl Revision {
     /// The hash on the label of its pods, which is the end of its name (`newRevision` in
     /// `pkg/controller/history/controller_history.go`).
-    #[must_use]
     pub fn hash(&self, owner: &str) -> Option<&str> {
         self.name.strip_prefix(owner)?.strip_prefix('-')
     }
@@ -105,7 +104,6 @@ impl Revision {
 
 /// A reason why the revisions could not be read.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum RevisionsError {
     /// The account has no right to list this resource.
     #[error("the guard may not list {0}")]
@@ -179,7 +177,6 @@ pub struct FileRevisions {
 impl FileRevisions {
     /// Reads the revisions in the files and directories `paths`. These were read for their facts
     /// before, so standard input has already been consumed and counts as empty.
-    #[must_use]
     pub fn read(paths: &[PathBuf]) -> Self {
         let found = find(paths, &Exclude::nothing(), &mut empty());
         let texts = found.sources.iter().filter_map(|source| source.text().ok());
@@ -198,7 +195,6 @@ impl FileRevisions {
     }
 
     /// The revisions of `owner`, compared with `template`.
-    #[must_use]
     pub fn find(&self, owner: &Owner<'_>, template: &RawValue) -> Vec<Revision> {
         let is_wanted = comparison(owner.kind, template);
         let objects = self.objects.iter();
@@ -238,7 +234,6 @@ fn with_pods_to_count<'r>(owner: &Owner<'_>, all: &'r mut [Revision]) -> Option<
 }
 
 /// Whether two templates are the same to Kubernetes.
-#[must_use]
 pub fn is_same_template(a: &RawValue, b: &RawValue) -> bool {
     let digester = Digester::default();
     digester.number(a) == digester.number(b)

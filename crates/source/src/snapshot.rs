@@ -39,7 +39,6 @@ const SECRET_PARAMETERS: [&str; 6] = [
 
 /// A snapshot that could not be written.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum SnapshotError {
     /// The output cannot be written.
     #[error(

@@ -64,7 +64,6 @@ impl KindStatus {
     }
 
     /// Whether the snapshot of the kind is complete and kept up to date.
-    #[must_use]
     pub(crate) const fn is_current(&self) -> bool {
         self.synced && matches!(self.link, Link::Connected)
     }

@@ -20,7 +20,6 @@ use files::ReadError;
 
 /// A reason why certificates and keys cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum CertError {
     /// A file cannot be used.
     #[error("The file {path} given with {flag} {fault}.")]

@@ -16,7 +16,6 @@ use super::visit::{ITEMS, object_at};
 
 /// The reason for which a document is not edited.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum EditError {
     /// The document no longer has the object at its place.
     #[error("The file has changed since it was read, and the object is no longer where it was.")]

@@ -190,7 +190,6 @@ impl<'a> Received<'a> {
 
     /// The answer to the review, given the verdict of [`Self::judge`]. It is logged unless the
     /// object is allowed without suppressions or overrides.
-    #[must_use]
     pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
         let request = &self.request;
         let (decision, response) = match &request.problem {

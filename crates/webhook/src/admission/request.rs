@@ -19,7 +19,6 @@ pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
 
 /// A body that cannot be answered with a uid.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum MalformedReview {
     /// The bytes are not the JSON of an AdmissionReview.
     #[error(
@@ -101,7 +100,6 @@ impl Operation {
     }
 
     /// The name in metrics and logs.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -309,7 +307,6 @@ impl<'a> Request<'a> {
     }
 
     /// The reference to the object under review.
-    #[must_use]
     pub(super) fn reference(&self) -> ObjectRef {
         let Target {
             group,

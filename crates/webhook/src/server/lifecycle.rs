@@ -69,7 +69,6 @@ impl Options {
 
 /// A reason why the server could not start, or stopped unexpectedly.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ServerError {
     /// The address of a port cannot be bound.
     #[error(
