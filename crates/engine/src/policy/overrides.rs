@@ -1,6 +1,5 @@
 //! The overrides that objects and Namespaces carry.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use jiff::civil::Date;
@@ -11,14 +10,14 @@ use super::action::{Action, RemedyChoice};
 use super::error::nearest;
 use super::{Suppressed, SuppressedBy, Target, keys};
 use crate::model::labels::Labels;
-use crate::model::words::listed;
+use crate::model::words::{cut, listed};
 use crate::rules::codes;
 
 /// The most unknown rules of an `ignore` list that are reported.
 const MOST_UNKNOWN: usize = 16;
 
 /// The most characters of a value that are shown.
-const MOST_SHOWN: usize = 24;
+const MOST_SHOWN: usize = 25;
 
 /// The number of characters in a date.
 const DATE: usize = "2026-12-31".len();
@@ -67,7 +66,10 @@ fn known_word<T: Copy + AsRef<str>, const N: usize>(
             Some(meant) => format!("known; did you mean \"{meant}\"?"),
             None => format!("{}.", listed(&words, "or")),
         };
-        unknown.push(format!("{key}: \"{}\" is not {what}", short(value)));
+        unknown.push(format!(
+            "{key}: \"{}\" is not {what}",
+            cut(value, MOST_SHOWN)
+        ));
     }
     known.copied()
 }
@@ -78,21 +80,13 @@ fn unknown_rule(rule: &str) -> String {
         Some(meant) => format!("; did you mean \"{meant}\"?"),
         None => ".".to_owned(),
     };
-    let (key, shown) = (keys::IGNORE, short(rule));
+    let (key, shown) = (keys::IGNORE, cut(rule, MOST_SHOWN));
     format!("{key}: there is no rule \"{shown}\"{end}")
-}
-
-/// A value that may be of any length, or its beginning and a sign that there is more.
-fn short(value: &str) -> Cow<'_, str> {
-    match value.char_indices().nth(MOST_SHOWN) {
-        Some((at, _)) => format!("{}…", &value[..at]).into(),
-        None => value.into(),
-    }
 }
 
 /// The reason for which an override until then does not count at `now`; `None` if it counts.
 fn ended(until: &str, now: Option<Timestamp>) -> Option<String> {
-    let (key, shown) = (keys::UNTIL, short(until));
+    let (key, shown) = (keys::UNTIL, cut(until, MOST_SHOWN));
     let Some(end) = end(until) else {
         return Some(format!(
             "{key}: \"{shown}\" is neither a date nor an RFC 3339 time, so the keys are ignored."

@@ -6,8 +6,10 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use engine::model::words::cut;
+
 /// The most characters of a refused word that are shown.
-const SHOWN: usize = 80;
+const SHOWN: usize = 81;
 
 /// The most bytes of a word. Linux accepts 128 KiB.
 const LONGEST: usize = 100 << 10;
@@ -65,11 +67,7 @@ impl Word {
         if takes(text) && text.len() <= LONGEST {
             return Ok(Self(text.to_owned()));
         }
-        let mut text: String = text.chars().take(SHOWN + 1).collect();
-        if text.chars().count() > SHOWN {
-            text.pop();
-            text.push('…');
-        }
+        let text = cut(text, SHOWN);
         Err(format!(
             "its {name} {text:?} is not one that {program} takes"
         ))
