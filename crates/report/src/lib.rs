@@ -397,14 +397,14 @@ impl Summary {
     }
 }
 
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// A finding that the webhook would refuse or repair.
-    Error,
-    /// A finding that the webhook would allow with a warning.
-    Warning,
+engine::words! {
+    /// The severity of a finding.
+    Severity {
+        /// A finding that the webhook would refuse or repair.
+        Error = "error",
+        /// A finding that the webhook would allow with a warning.
+        Warning = "warning",
+    }
 }
 
 impl Severity {
@@ -415,13 +415,6 @@ impl Severity {
             Action::Deny | Action::Fix => Some(Self::Error),
             Action::Warn => Some(Self::Warning),
             Action::Ignore => None,
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
         }
     }
 }

@@ -3,7 +3,8 @@
 
 use std::borrow::Borrow;
 
-/// Declares such an enum with the word of each variant.
+/// Declares an enum with the word of each variant.
+#[macro_export]
 macro_rules! words {
     (
         $(#[$attribute:meta])*

@@ -31,62 +31,29 @@ use response::{AuditAnnotations, Response};
 /// [`Answer::kind`] for kinds that are not judged.
 pub const OTHER_KIND: &str = "other";
 
-/// The path of a review.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Endpoint {
-    /// The mutating webhook.
-    Mutate,
-    /// The validating webhook.
-    Validate,
-}
-
-impl Endpoint {
-    /// Both endpoints, in the order in which an API server calls them.
-    pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
-
-    /// The name in paths, metrics and logs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Mutate => "mutate",
-            Self::Validate => "validate",
-        }
+engine::words! {
+    /// The path of a review, in the order in which an API server calls them.
+    Endpoint {
+        /// The mutating webhook.
+        Mutate = "mutate",
+        /// The validating webhook.
+        Validate = "validate",
     }
 }
 
-/// The decision on a review, for metrics and logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// The object passed without a warning.
-    Allowed,
-    /// The object passed with a warning.
-    Warned,
-    /// The object passed with a patch.
-    Patched,
-    /// The object was refused.
-    Denied,
-    /// The object was not judged because it could not be read.
-    Unreadable,
-}
-
-impl Decision {
-    /// Every decision.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Allowed,
-        Self::Warned,
-        Self::Patched,
-        Self::Denied,
-        Self::Unreadable,
-    ];
-
-    /// The name in metrics and logs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allowed => "allowed",
-            Self::Warned => "warned",
-            Self::Patched => "patched",
-            Self::Denied => "denied",
-            Self::Unreadable => "unreadable",
-        }
+engine::words! {
+    /// The decision on a review, for metrics and logs.
+    Decision {
+        /// The object passed without a warning.
+        Allowed = "allowed",
+        /// The object passed with a warning.
+        Warned = "warned",
+        /// The object passed with a patch.
+        Patched = "patched",
+        /// The object was refused.
+        Denied = "denied",
+        /// The object was not judged because it could not be read.
+        Unreadable = "unreadable",
     }
 }
 

@@ -68,20 +68,22 @@ fn cause(error: &serde_json::Error) -> String {
     format!("{begin}… at line {line} column {column}")
 }
 
-/// The operation on an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Operation {
-    /// The object is created.
-    Create,
-    /// The object is updated.
-    Update,
-    /// The object is deleted.
-    Delete,
-    /// A client connects to the object.
-    Connect,
-    /// A word that Kubernetes does not define.
-    #[default]
-    Unknown,
+engine::words! {
+    /// The operation on an object.
+    #[derive(Default)]
+    Operation {
+        /// The object is created.
+        Create = "create",
+        /// The object is updated.
+        Update = "update",
+        /// The object is deleted.
+        Delete = "delete",
+        /// A client connects to the object.
+        Connect = "connect",
+        /// A word that Kubernetes does not define.
+        #[default]
+        Unknown = "unknown",
+    }
 }
 
 impl Operation {
@@ -96,17 +98,6 @@ impl Operation {
             "DELETE" => Self::Delete,
             "CONNECT" => Self::Connect,
             _ => Self::Unknown,
-        }
-    }
-
-    /// The name in metrics and logs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::Connect => "connect",
-            Self::Unknown => "unknown",
         }
     }
 }

@@ -106,7 +106,7 @@ async fn readyz(Shared(admin): Shared<Arc<Admin>>) -> (StatusCode, String) {
         StatusCode::SERVICE_UNAVAILABLE
     };
     let lines = conditions.iter().map(|it| {
-        let (state, name) = (it.state.as_str(), it.name);
+        let (state, name) = (it.state.name(), it.name);
         format!("{state} {name}: {}\n", it.message)
     });
     (status, lines.collect())

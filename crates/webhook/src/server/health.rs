@@ -1,25 +1,15 @@
 //! The readiness of the server, and the reasons for it.
 
-/// The degree to which a condition is met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HealthState {
-    /// The condition is met.
-    Ready,
-    /// The condition is met, but something needs attention: answers are still right as far as the
-    /// server can know.
-    Degraded,
-    /// The condition is not met: the server must get no requests.
-    NotReady,
-}
-
-impl HealthState {
-    /// The word at the start of a line of `/readyz`.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::Degraded => "degraded",
-            Self::NotReady => "not-ready",
-        }
+engine::words! {
+    /// The degree to which a condition is met, as the first word of a line of `/readyz`.
+    HealthState {
+        /// The condition is met.
+        Ready = "ready",
+        /// The condition is met, but something needs attention: answers are still right as far as
+        /// the server can know.
+        Degraded = "degraded",
+        /// The condition is not met: the server must get no requests.
+        NotReady = "not-ready",
     }
 }
 
