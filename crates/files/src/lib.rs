@@ -33,7 +33,6 @@ pub struct ReadError {
 }
 
 /// `N` files that belong together.
-#[derive(Debug)]
 pub struct FilePoller<const N: usize> {
     paths: [PathBuf; N],
     /// The state that the caller knows.

@@ -5,7 +5,6 @@ use super::split::Part;
 use super::tree::{Id, Shape, Tree};
 
 /// One object of a manifest.
-#[derive(Debug)]
 pub struct Manifest<'a, 't> {
     /// The document.
     pub tree: &'a Tree<'t>,

@@ -8,7 +8,6 @@ use super::files::{GIT, is_inside, normal, text_inside};
 use check::Files;
 
 /// The location of the repository, for paths that build servers understand.
-#[derive(Debug)]
 pub struct Repository {
     root: PathBuf,
     /// The working directory, with links followed.

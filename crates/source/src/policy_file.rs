@@ -55,7 +55,6 @@ pub fn warn_only() -> Result<EffectivePolicy, PolicyFileError> {
 }
 
 /// The file named with `--config`.
-#[derive(Debug)]
 pub struct PolicyFile {
     path: PathBuf,
     files: FilePoller<1>,

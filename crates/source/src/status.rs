@@ -103,7 +103,6 @@ impl fmt::Display for KindStatus {
 }
 
 /// The statuses of the kinds that are watched.
-#[derive(Debug)]
 pub(super) struct Statuses {
     kinds: Vec<(ObjectKind, Mutex<KindStatus>)>,
     changed: watch::Sender<()>,

@@ -13,7 +13,6 @@ use super::pair::{CertError, ServingPair};
 const LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 
 /// A certificate and the CA that issued it. The CA's key is discarded.
-#[derive(Debug)]
 pub struct SelfSigned {
     /// The certificate to serve.
     pub pair: ServingPair,

@@ -86,7 +86,6 @@ pub(super) fn not_in_one_place<'w>(
 }
 
 /// The places other than beside one leader to which a follower's pods may go.
-#[derive(Debug)]
 pub(crate) struct Strays<'a> {
     /// Whether its terms match its own pods, so that the first may start anywhere.
     pub own: bool,

@@ -112,7 +112,6 @@ fn at_mut<'v>(value: &'v mut Value, items: &[usize]) -> Option<&'v mut Value> {
 }
 
 /// A range of the text, in bytes, and its replacement.
-#[derive(Debug)]
 struct Edit {
     start: usize,
     end: usize,

@@ -58,7 +58,6 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// The whole body of a review, with the memory that it holds.
-#[derive(Debug)]
 pub(super) struct ReviewBody {
     pub(super) bytes: Vec<u8>,
     pub(super) charge: Charge,

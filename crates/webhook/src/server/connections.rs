@@ -32,7 +32,6 @@ const UNREAD: Duration = Duration::from_secs(2);
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// The connections of one listener.
-#[derive(Debug)]
 pub(super) struct Connections {
     pub(super) limits: Limits,
     /// The memory that pending responses hold; `None` for the admin port.
@@ -43,7 +42,6 @@ pub(super) struct Connections {
 }
 
 /// One connection, from its accept to its end.
-#[derive(Debug)]
 pub(super) struct Connection {
     old: Instant,
     /// The address of the client; `None` on the admin port.
@@ -55,7 +53,6 @@ pub(super) struct Connection {
 }
 
 /// The activity on a connection.
-#[derive(Debug)]
 struct Activity {
     /// The time at which a request last began, or the end of its response was sent.
     last: Instant,
@@ -80,7 +77,6 @@ pub(super) enum End {
 }
 
 /// The place of a connection among those that are open, until this is dropped.
-#[derive(Debug)]
 pub(super) struct ConnectionGuard {
     connections: Arc<Connections>,
     pub(super) connection: Arc<Connection>,
@@ -246,7 +242,6 @@ impl Drop for ConnectionGuard {
 }
 
 /// A request on a connection, until its response has been sent.
-#[derive(Debug)]
 struct InFlight {
     connection: Arc<Connection>,
     is_ready: bool,

@@ -136,7 +136,6 @@ pub enum Stopped {
 }
 
 /// A server whose two ports are bound and answer.
-#[derive(Debug)]
 pub struct Server {
     /// The addresses have the ports that were chosen.
     options: Options,
@@ -146,7 +145,6 @@ pub struct Server {
 }
 
 /// The task that serves a port, and the handle that stops it.
-#[derive(Debug)]
 struct Port {
     name: &'static str,
     handle: Handle<SocketAddr>,

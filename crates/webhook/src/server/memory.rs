@@ -28,7 +28,6 @@ pub(super) struct MemoryLimit {
 }
 
 /// The memory that one request holds, until this is dropped.
-#[derive(Debug)]
 pub(super) struct Charge {
     small: OwnedSemaphorePermit,
     large: OwnedSemaphorePermit,

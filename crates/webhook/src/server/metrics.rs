@@ -275,7 +275,6 @@ impl TypedMetric for Time {
 }
 
 /// One counted item, until this is dropped.
-#[derive(Debug)]
 pub(super) struct Held(Gauge);
 
 impl Held {
