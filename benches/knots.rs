@@ -29,10 +29,6 @@ impl Document for NoDocument {
         None
     }
 
-    fn changes_template(&self) -> bool {
-        true
-    }
-
     fn requester(&self) -> Option<Cow<'_, str>> {
         None
     }

@@ -29,10 +29,6 @@ impl Document for Subject<'_> {
         Some(self.document())
     }
 
-    fn changes_template(&self) -> bool {
-        true
-    }
-
     fn moment(&self) -> Option<Timestamp> {
         Some(self.context.parsed.now)
     }

@@ -21,10 +21,6 @@
 //!     fn object(&self) -> Option<&Value> {
 //!         Some(&self.0)
 //!     }
-//!
-//!     fn changes_template(&self) -> bool {
-//!         true
-//!     }
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

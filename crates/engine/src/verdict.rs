@@ -51,7 +51,9 @@ pub trait Document {
 
     /// Whether the update changes the pod template in any way; true if the documents cannot be
     /// compared.
-    fn changes_template(&self) -> bool;
+    fn changes_template(&self) -> bool {
+        true
+    }
 
     /// The account that sends the request; `None` if there is none, as for files.
     fn requester(&self) -> Option<Cow<'_, str>> {

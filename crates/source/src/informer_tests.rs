@@ -380,10 +380,6 @@ impl engine::verdict::Document for NoDocument {
     fn object(&self) -> Option<&Value> {
         None
     }
-
-    fn changes_template(&self) -> bool {
-        true
-    }
 }
 
 fn class(provisioner: &str) -> Value {

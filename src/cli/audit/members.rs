@@ -61,10 +61,6 @@ impl Document for Live<'_> {
         self.document
     }
 
-    fn changes_template(&self) -> bool {
-        true
-    }
-
     fn moment(&self) -> Option<Timestamp> {
         Some(self.now)
     }

@@ -10,7 +10,6 @@ use super::words::words;
 
 words! {
     /// The operator of a requirement.
-    #[serde(from = "Text")]
     Operator {
         /// The label has one of the values.
         In = "In",
@@ -25,13 +24,8 @@ words! {
         /// The label is an integer less than the only value (nodes only).
         Lt = "Lt",
         /// An unknown operator, which matches nothing.
+        #[serde(other)]
         Unknown = "Unknown",
-    }
-}
-
-impl From<Text> for Operator {
-    fn from(text: Text) -> Self {
-        Self::from_name(&text).unwrap_or(Self::Unknown)
     }
 }
 
