@@ -51,7 +51,6 @@ const KINDS: [(&str, &str, Role); 11] = [
 ];
 
 /// An object that delivers others, or that helps to deliver them.
-#[derive(Debug)]
 pub struct Delivery {
     /// Its position in the manifests.
     pub place: Position,

@@ -21,7 +21,6 @@ use engine::model::object::{Object, ObjectKind, ObjectRef};
 const MAX_PLACEHOLDERS: usize = 32;
 
 /// An object of a kind that is read here.
-#[derive(Debug)]
 pub struct Item {
     /// Its position in the manifests.
     pub place: Position,
@@ -83,7 +82,7 @@ pub struct Note {
 }
 
 /// The objects of some sources.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Objects {
     /// The objects of the kinds that are read here, in the order of the text.
     pub items: Vec<Item>,

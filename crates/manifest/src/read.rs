@@ -32,7 +32,6 @@ pub struct Position {
 }
 
 /// The result of reading.
-#[derive(Debug)]
 pub struct ParsedFile<T> {
     /// The caller's result for each object, in the order of the text.
     pub objects: Vec<T>,

@@ -193,16 +193,17 @@ impl<'a> Request<'a> {
     /// Fails if not even a uid can be read.
     pub(super) fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
         let text = str::from_utf8(body).map_err(serde_json::Error::custom);
-        let found = text.and_then(|text| {
-            let in_place = Envelope::read(text, Some(&room_for(text.len())));
-            in_place.or_else(|_| Envelope::read(text, None))
-        });
+        let text = text.map_err(MalformedReview::NotJson)?;
+        let in_place = Envelope::read(text, Some(&room_for(text.len())));
         let Envelope {
             api_version,
             kind,
             request,
-        } = found.map_err(MalformedReview::NotJson)?;
+        } = in_place
+            .or_else(|_| Envelope::read(text, None))
+            .map_err(MalformedReview::NotJson)?;
         let mut request = request.ok_or(MalformedReview::NoRequest)?;
+        request.body = text;
         let uid: Text = value(request.fields[0]).map_err(MalformedReview::NotJson)?;
         match uid.len() {
             0 => return Err(MalformedReview::NoUid),
@@ -397,12 +398,8 @@ impl<'a> Envelope<'a> {
     /// read in place, which fails unless the fields have the order of API servers.
     fn read(text: &'a str, room: Option<&ListRoom>) -> serde_json::Result<Self> {
         let mut json = serde_json::Deserializer::from_str(text);
-        let mut envelope = json.deserialize_any(Review(room))?;
-        json.end()?;
-        if let Some(request) = &mut envelope.request {
-            request.body = text;
-        }
-        Ok(envelope)
+        let envelope = json.deserialize_any(Review(room))?;
+        json.end().map(|()| envelope)
     }
 }
 
