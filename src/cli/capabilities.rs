@@ -17,8 +17,7 @@ use engine::snapshot::Snapshot;
 use engine::storage::{Catalog, ClassModes, ClassSummary, ModeSummary};
 use report::products::{self, Product};
 use report::safe;
-use source::facts;
-use source::policy_file;
+use source::{facts, policy_file};
 
 /// The options of `capabilities`.
 #[derive(Args, Clone, Debug)]

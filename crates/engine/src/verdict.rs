@@ -135,7 +135,6 @@ impl Verdict {
     }
 
     /// The verdict with warnings in place of denials, and a sentence that says why.
-    #[must_use]
     pub fn without_denials(mut self, why: &str) -> Self {
         for finding in &mut self.findings {
             if finding.action == Action::Deny {
@@ -149,7 +148,6 @@ impl Verdict {
     /// The verdict on a rollback to a template whose pods run. It starts no pods, so only refusals
     /// by the API server are still denied. The template is not patched, as it would no longer be
     /// the old one.
-    #[must_use]
     pub fn of_rollback(mut self, why: &str) -> Self {
         for finding in &mut self.findings {
             let gives_way = match finding.action {

@@ -12,8 +12,7 @@ use super::index::Index;
 use super::messages::{
     ATTACHED_ELSEWHERE, IN_USE_BY_ANOTHER_POD, MOUNTED_ALREADY, NO_POD_TO_FOLLOW, Phrase,
 };
-use engine::analysis::{AttachConstraint, UsedVolume};
-use engine::analysis::{affinity, binding, volumes};
+use engine::analysis::{AttachConstraint, UsedVolume, affinity, binding, volumes};
 use engine::model::Text;
 use engine::model::autoscaler::Autoscaler;
 use engine::model::claim::{Claim, ClaimPhase};

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_saphyr::Error as YamlError;
-use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
+use serde_saphyr::{DefaultMessageFormatter, Error as YamlError, Localizer, Location};
 
 use crate::model::words::listed;
 

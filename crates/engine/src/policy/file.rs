@@ -17,10 +17,9 @@ use crate::model::workload::WorkloadKind;
 use crate::rules::{Outcome, codes};
 use crate::storage::ProvisionerOverride;
 
-use super::Nodes;
 use super::action::{Action, Controlled, Overrides, RemedyChoice, Strictness};
 use super::matching::{AccountGlob, Glob, NamespaceMatch};
-use super::{Exemption, NamespaceEntry, Policy, PolicyError, Section};
+use super::{Exemption, NamespaceEntry, Nodes, Policy, PolicyError, Section};
 
 /// The kinds besides workloads about which findings are reported.
 const OTHER_KINDS: [&str; 5] = [

@@ -481,14 +481,8 @@ fn not_checked(part: &str, error: &serde_json::Error) -> String {
 
 /// The sentence about a review of another version or kind.
 fn other_version(api_version: &str, kind: &str) -> String {
-    let or = |text: &str, nothing: &str| match text {
-        "" => nothing.to_owned(),
-        text => text.to_owned(),
-    };
     format!(
-        "Not checked, as only an AdmissionReview of {API_VERSION} is understood, not {} of {}.",
-        or(kind, "what has no kind"),
-        or(api_version, "no apiVersion"),
+        "Not checked: this is kind \"{kind}\" of apiVersion \"{api_version}\". Only AdmissionReviews of {API_VERSION} are understood."
     )
 }
 

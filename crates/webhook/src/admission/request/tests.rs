@@ -124,6 +124,28 @@ fn what_cannot_be_read_is_said_with_the_uid() {
 }
 
 #[test]
+fn another_version_or_kind_is_named() {
+    for (api_version, kind) in [
+        ("admission.k8s.io/v1beta1", "AdmissionReview"),
+        ("v1", "Pod"),
+        ("", ""),
+    ] {
+        let review = format!(
+            r#"{{"apiVersion":"{api_version}","kind":"{kind}","request":{{"uid":"u",{DEPLOYMENT}"object":{{}}}}}}"#
+        );
+        let request = Request::read(review.as_bytes()).unwrap();
+        assert_eq!(
+            (request.uid.as_str(), &request.object),
+            ("u", &None),
+            "{review}"
+        );
+        let problem = request.problem.unwrap_or_default();
+        let named = format!("this is kind \"{kind}\" of apiVersion \"{api_version}\".");
+        assert!(problem.contains(&named), "{review}: {problem}");
+    }
+}
+
+#[test]
 fn what_is_large_is_read_within_bounds() {
     let spread = |count: usize, last: &str| {
         let list = "{},".repeat(count);
