@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::line;
 use super::parse::Parsed;
-use super::report::FileText;
+use super::scope::Scopes;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::Object;
@@ -21,9 +21,14 @@ const MOST_CLAIMS: usize = 3;
 /// Lines that are at least this far apart are in separate excerpts.
 const FAR: usize = 1000;
 
-/// The excerpts of `file`, the file of the object, and of the claims' own files.
-pub(super) fn of(file: &FileText<'_>, known: &Item, located: &Located) -> Vec<Excerpt> {
-    let (parsed, text) = (file.scopes.parsed, file.text);
+/// The excerpts of the object's file, whose lines are `lines`, and of the claims' own files.
+pub(super) fn of(
+    scopes: &Scopes<'_>,
+    lines: &Lines<'_>,
+    known: &Item,
+    located: &Located,
+) -> Vec<Excerpt> {
+    let (parsed, text) = (scopes.parsed, lines.text);
     let finding = &located.finding;
     let Some(place) = &located.place else {
         return Vec::new();
@@ -37,7 +42,7 @@ pub(super) fn of(file: &FileText<'_>, known: &Item, located: &Located) -> Vec<Ex
             let Some(path) = claim_name(&document, &volumes, name) else {
                 continue;
             };
-            let label = match file.scopes.claim(known, name) {
+            let label = match scopes.claim(known, name) {
                 Some((there, claim))
                     if there.place.source != known.place.source
                         && !parsed.text(there).is_rendered() =>
@@ -52,7 +57,7 @@ pub(super) fn of(file: &FileText<'_>, known: &Item, located: &Located) -> Vec<Ex
             let spot = known.outline.locate(&document, &path);
             // The line at fault has its own label.
             if path != finding.field_path {
-                marks.push(mark(text, line::at(text, &file.lines, spot), label));
+                marks.push(mark(text, line::at(lines, spot), label));
             }
         }
     }
@@ -119,7 +124,7 @@ fn definition(parsed: &Parsed, there: &Item, claim: &Claim) -> (Excerpt, String)
     let text = source.text().unwrap_or_default();
     let document = there.outline.document();
     let spot = there.outline.locate(&document, "spec.accessModes");
-    let line = line::at(&text, &Lines::of(&text), spot);
+    let line = line::at(&Lines::of(&text), spot);
     let mark = mark(&text, line, described(claim));
     let at = format!("{}:{}", source.name, mark.line.number);
     let excerpt = Excerpt {

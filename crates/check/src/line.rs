@@ -18,12 +18,12 @@ pub(super) fn whole(number: usize, text: &str) -> Line {
     }
 }
 
-/// The range at `spot` of the text, whose lines are `lines`.
-pub(super) fn at(text: &str, lines: &Lines<'_>, spot: Spot) -> Line {
+/// The range at `spot`.
+pub(super) fn at(lines: &Lines<'_>, spot: Spot) -> Line {
     let (number, column) = lines.line_and_column(spot.start);
     let (_, end_column) = lines.line_and_column(spot.end);
     // The file may have been changed in the meantime.
-    let from_line = text.get(lines.start(spot.start)..);
+    let from_line = lines.text.get(lines.start(spot.start)..);
     let own = from_line.and_then(|it| it.lines().next());
     // A file may end in the middle of a CRLF.
     let own = own.map(|it| it.trim_end_matches('\r'));

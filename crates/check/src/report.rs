@@ -86,7 +86,6 @@ pub(super) fn place(
         } else {
             Vec::new()
         },
-        text: &text,
     };
     let (mut findings, mut notices) = (Vec::new(), Vec::new());
     for judged in judged {
@@ -97,7 +96,7 @@ pub(super) fn place(
             // Findings on rendered or piped objects may be placed in another file.
             let is_here = |it: &Place| it.file == source.name;
             if shows_excerpts && located.place.as_ref().is_some_and(is_here) {
-                located.excerpts = excerpts::of(&file, known, &located);
+                located.excerpts = excerpts::of(scopes, &file.lines, known, &located);
             }
             if format == Format::Html {
                 let namespace = &known.object.metadata().namespace;
@@ -117,13 +116,12 @@ pub(super) fn place(
 }
 
 /// A file in which findings are placed.
-pub(super) struct FileText<'f> {
-    pub(super) scopes: &'f Scopes<'f>,
+struct FileText<'f> {
+    scopes: &'f Scopes<'f>,
     files: &'f dyn Files,
     origin: &'f Text,
     path: Option<String>,
-    pub(super) text: &'f str,
-    pub(super) lines: Lines<'f>,
+    lines: Lines<'f>,
     /// Its documents, if the format shows the changes by remedies.
     parts: Vec<Part<'f>>,
 }
@@ -176,7 +174,7 @@ impl FileText<'_> {
         piped.unwrap_or_else(|| Place {
             file: self.origin.source.name.clone(),
             path: self.path.clone(),
-            line: line::at(self.text, &self.lines, spot),
+            line: line::at(&self.lines, spot),
             template: known.template.as_deref().map(str::to_owned),
         })
     }

@@ -141,7 +141,7 @@ fn in_template(release: &Release, file: &Path, files: &dyn Files) -> Option<Plac
 /// The line of the values of a release whose object is at `place` of a file with this text.
 fn values_at(release: &Release, text: &str, place: &Position) -> Line {
     let spot = spot_at(text, place, &release.field).unwrap_or_default();
-    line::at(text, &Lines::of(text), spot)
+    line::at(&Lines::of(text), spot)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 /// A text with the start of each line, for lookups of positions.
 #[derive(Debug)]
 pub struct Lines<'t> {
-    text: &'t str,
+    /// The text.
+    pub text: &'t str,
     /// The byte offset at which each line starts, except the first.
     starts: Vec<usize>,
 }

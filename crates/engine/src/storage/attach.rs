@@ -4,25 +4,12 @@
 //! access modes say.
 
 use super::catalog::Catalog;
+use super::entry::AttachSource;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};
 use crate::model::labels::Labels;
 use crate::model::storage_class::CsiDriver;
 use crate::snapshot::Lookup;
-
-/// The source that says whether volumes are attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AttachSource {
-    /// The CSIDriver object.
-    CsiDriver,
-    /// The policy file.
-    Policy,
-    /// The catalog.
-    #[default]
-    Catalog,
-    /// Kubernetes itself: an in-tree type that it never handed to a CSI driver.
-    Kubernetes,
-}
 
 /// Whether volumes are attached before a node may use them, and the source that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use serde::Deserialize;
 
-use super::attach::AttachSource;
 use super::condition::Condition;
 use super::modes::{self, ClassModes};
 use super::reach::Reach;
@@ -63,6 +62,20 @@ pub struct Entry {
     /// The source of `attach_required`: the catalog or a policy.
     #[serde(skip)]
     pub(super) attach_by: AttachSource,
+}
+
+/// The source that says whether volumes are attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AttachSource {
+    /// The CSIDriver object.
+    CsiDriver,
+    /// The policy file.
+    Policy,
+    /// The catalog.
+    #[default]
+    Catalog,
+    /// Kubernetes itself: an in-tree type that it never handed to a CSI driver.
+    Kubernetes,
 }
 
 /// The access modes of a provisioner for one volume mode.

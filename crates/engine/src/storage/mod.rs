@@ -34,11 +34,12 @@ mod consistency;
 #[cfg(test)]
 mod tests;
 
-pub use self::attach::{Attach, AttachSource};
+pub use self::attach::Attach;
 pub(crate) use self::capability::NodeLocal;
 pub use self::catalog::{Catalog, CatalogError};
 pub use self::class_names::likely_classes;
 pub(crate) use self::class_names::supposed_classes;
+pub use self::entry::AttachSource;
 pub use self::listing::{Listed, listing};
 pub use self::modes::ClassModes;
 pub use self::overrides::ProvisionerOverride;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::attach::AttachSource;
+use super::entry::AttachSource;
 use super::catalog::Catalog;
 use super::entry::Entry;
 use super::glob::Glob;
