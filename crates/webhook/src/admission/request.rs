@@ -394,8 +394,9 @@ struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the text in one pass. Of two equal keys the last counts. With a room, the objects are
-    /// read in place, which fails unless the fields have the order of API servers.
+    /// Reads the text in one pass. Of two equal keys the last counts. With a room, the objects of
+    /// the first request are read in place, which fails unless the fields have the order of API
+    /// servers.
     fn read(text: &'a str, room: Option<&ListRoom>) -> serde_json::Result<Self> {
         let mut json = serde_json::Deserializer::from_str(text);
         let envelope = json.deserialize_any(Review(room))?;
@@ -416,13 +417,17 @@ impl<'de> Visitor<'de> for Review<'_> {
         Ok(Envelope::default())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = Envelope::default();
         while let Some(at) = map.next_key_seed(Name(&ENVELOPE, in_any_case))? {
             match at {
                 Some(0) => found.api_version = Some(map.next_value()?),
                 Some(1) => found.kind = Some(map.next_value()?),
-                Some(_) => found.request = map.next_value_seed(OrNull(RequestFields(self.0)))?,
+                Some(_) => {
+                    // Another request would find less room.
+                    let request = RequestFields(self.0.take());
+                    found.request = map.next_value_seed(OrNull(request))?;
+                }
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
         }

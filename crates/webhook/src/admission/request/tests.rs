@@ -156,6 +156,10 @@ fn what_is_large_is_read_within_bounds() {
     let (few, many) = (spread(100, "{}"), spread(1_000_000, "{}"));
     let cases = [
         (DEPLOYMENT.to_owned() + &few, false),
+        (
+            format!(r#"{DEPLOYMENT}{many}"end":0}},"request":{{"uid":"u",{DEPLOYMENT}{few}"#),
+            false,
+        ),
         (few + DEPLOYMENT, false),
         (DEPLOYMENT.to_owned() + &many, true),
         (DEPLOYMENT.to_owned() + &spread(1_000_000, "1"), true),
