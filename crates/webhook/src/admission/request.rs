@@ -194,14 +194,14 @@ impl<'a> Request<'a> {
     pub(super) fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
         let text = str::from_utf8(body).map_err(serde_json::Error::custom);
         let text = text.map_err(MalformedReview::NotJson)?;
-        let in_place = Envelope::read(text, Some(&room_for(text.len())));
+        // An error may quote all of the text, so it is dropped before the next one is made.
+        let in_place = Envelope::read(text, Some(&room_for(text.len()))).ok();
+        let found = in_place.map_or_else(|| Envelope::read(text, None), Ok);
         let Envelope {
             api_version,
             kind,
             request,
-        } = in_place
-            .or_else(|_| Envelope::read(text, None))
-            .map_err(MalformedReview::NotJson)?;
+        } = found.map_err(MalformedReview::NotJson)?;
         let mut request = request.ok_or(MalformedReview::NoRequest)?;
         request.body = text;
         let uid: Text = value(request.fields[0]).map_err(MalformedReview::NotJson)?;
@@ -267,8 +267,9 @@ impl<'a> Request<'a> {
         let Some(kind) = self.target.read_as() else {
             return Ok(());
         };
+        let documents = *self.documents.get_or_init(|| documents(&self.fields));
         let mut room = room_for(self.body.len());
-        for (field, json) in [OBJECT, OLD_OBJECT].into_iter().zip(self.documents()) {
+        for (field, json) in [OBJECT, OLD_OBJECT].into_iter().zip(documents) {
             let object = json.map(|json| object(kind, json, &mut room));
             self.set(field, object.transpose()?, &room);
         }
@@ -288,13 +289,13 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The object and the object before an update, as they are written.
+    /// The object and the object before an update, as they are written. If the objects were read in
+    /// place, the first call looks for them in the body.
     pub(super) fn documents(&self) -> [Option<&'a RawValue>; 2] {
         *self.documents.get_or_init(|| {
             let envelope = Envelope::read(self.body, None);
             let request = envelope.ok().and_then(|it| it.request);
-            let fields = request.unwrap_or_default().fields;
-            [OBJECT, OLD_OBJECT].map(|at| fields[at].filter(|json| json.get() != "null"))
+            documents(&request.unwrap_or_default().fields)
         })
     }
 
@@ -337,6 +338,11 @@ impl<'a> Request<'a> {
             }
         }
     }
+}
+
+/// The object and the object before an update among these fields.
+fn documents<'a>(fields: &Found<'a, 11>) -> [Option<&'a RawValue>; 2] {
+    [OBJECT, OLD_OBJECT].map(|at| fields[at].filter(|json| json.get() != "null"))
 }
 
 /// The room for the lists of the objects in a body of this length.
