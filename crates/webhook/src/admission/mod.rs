@@ -1,7 +1,8 @@
 //! Turns the bytes of an AdmissionReview into the bytes of its answer.
 //!
-//! The objects of a review are read in place, as their kind, straight into the facts that decide. An
-//! object becomes a tree only if serde refuses it, or for a repair.
+//! The objects of a review are read in place as their kind, straight into the facts that decide. If
+//! that fails, the fields of the review are found as they are written, and then its objects are
+//! read. An object becomes a tree only if serde refuses it, or for a repair.
 
 mod document;
 mod fields;

@@ -194,14 +194,14 @@ impl<'a> Request<'a> {
     pub(super) fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
         let text = str::from_utf8(body).map_err(serde_json::Error::custom);
         let text = text.map_err(MalformedReview::NotJson)?;
-        let in_place = Envelope::read(text, Some(&room_for(text.len())));
+        // An error may quote all of the text, so it is dropped before the next one is made.
+        let in_place = Envelope::read(text, Some(&room_for(text.len()))).ok();
+        let found = in_place.map_or_else(|| Envelope::read(text, None), Ok);
         let Envelope {
             api_version,
             kind,
             request,
-        } = in_place
-            .or_else(|_| Envelope::read(text, None))
-            .map_err(MalformedReview::NotJson)?;
+        } = found.map_err(MalformedReview::NotJson)?;
         let mut request = request.ok_or(MalformedReview::NoRequest)?;
         request.body = text;
         let uid: Text = value(request.fields[0]).map_err(MalformedReview::NotJson)?;
@@ -267,8 +267,9 @@ impl<'a> Request<'a> {
         let Some(kind) = self.target.read_as() else {
             return Ok(());
         };
+        let documents = *self.documents.get_or_init(|| documents(&self.fields));
         let mut room = room_for(self.body.len());
-        for (field, json) in [OBJECT, OLD_OBJECT].into_iter().zip(self.documents()) {
+        for (field, json) in [OBJECT, OLD_OBJECT].into_iter().zip(documents) {
             let object = json.map(|json| object(kind, json, &mut room));
             self.set(field, object.transpose()?, &room);
         }
@@ -288,13 +289,13 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The object and the object before an update, as they are written.
+    /// The object and the object before an update, as they are written. If the objects were read in
+    /// place, the first call looks for them in the body.
     pub(super) fn documents(&self) -> [Option<&'a RawValue>; 2] {
         *self.documents.get_or_init(|| {
             let envelope = Envelope::read(self.body, None);
             let request = envelope.ok().and_then(|it| it.request);
-            let fields = request.unwrap_or_default().fields;
-            [OBJECT, OLD_OBJECT].map(|at| fields[at].filter(|json| json.get() != "null"))
+            documents(&request.unwrap_or_default().fields)
         })
     }
 
@@ -337,6 +338,11 @@ impl<'a> Request<'a> {
             }
         }
     }
+}
+
+/// The object and the object before an update among these fields.
+fn documents<'a>(fields: &Found<'a, 11>) -> [Option<&'a RawValue>; 2] {
+    [OBJECT, OLD_OBJECT].map(|at| fields[at].filter(|json| json.get() != "null"))
 }
 
 /// The room for the lists of the objects in a body of this length.
@@ -394,8 +400,9 @@ struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the text in one pass. Of two equal keys the last counts. With a room, the objects are
-    /// read in place, which fails unless the fields have the order of API servers.
+    /// Reads the text in one pass. Of two equal keys the last counts. With a room, the objects of
+    /// the first request are read in place, which fails unless the fields have the order of API
+    /// servers.
     fn read(text: &'a str, room: Option<&ListRoom>) -> serde_json::Result<Self> {
         let mut json = serde_json::Deserializer::from_str(text);
         let envelope = json.deserialize_any(Review(room))?;
@@ -416,13 +423,17 @@ impl<'de> Visitor<'de> for Review<'_> {
         Ok(Envelope::default())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = Envelope::default();
         while let Some(at) = map.next_key_seed(Name(&ENVELOPE, in_any_case))? {
             match at {
                 Some(0) => found.api_version = Some(map.next_value()?),
                 Some(1) => found.kind = Some(map.next_value()?),
-                Some(_) => found.request = map.next_value_seed(OrNull(RequestFields(self.0)))?,
+                Some(_) => {
+                    // Another request would find less room.
+                    let request = RequestFields(self.0.take());
+                    found.request = map.next_value_seed(OrNull(request))?;
+                }
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
         }

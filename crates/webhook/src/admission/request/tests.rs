@@ -47,6 +47,28 @@ fn what_api_servers_send_is_read_in_whatever_order() {
 }
 
 #[test]
+fn objects_are_read_alike_in_place_and_from_the_text() {
+    let shown = |fields: &str, key: &str| {
+        let body = review(&format!(r#"{fields}"{key}":"u","#));
+        let mut request = Request::read(body.as_bytes()).unwrap();
+        request.documents();
+        (request.body, request.fields) = ("", [None; 11]);
+        format!("{request:?}")
+    };
+    let long = r#"{"spec":{"volumeClaimTemplates":["#.to_owned() + &"{},".repeat(20_000) + "{}]}}";
+    let status = format!(r#"{DEPLOYMENT}"subResource":"status","#);
+    for kind in [DEPLOYMENT, "", &status] {
+        for object in ["null", "{}", "1", r#"{"spec":{"paused":3}}"#, &long] {
+            for old in ["null", r#"{"metadata":{"name":"old"}}"#, "[]", &long] {
+                let fields = format!(r#"{kind}"object":{object},"oldObject":{old},"#);
+                // A second uid after the objects is in the wrong place.
+                assert_eq!(shown(&fields, "uid"), shown(&fields, "UXD"));
+            }
+        }
+    }
+}
+
+#[test]
 fn the_last_of_two_equal_keys_counts() {
     let of = |spec: &str| review(&format!(r#"{DEPLOYMENT}"object":{{"spec":{spec}}},"#));
     let cases = [
@@ -154,8 +176,10 @@ fn what_is_large_is_read_within_bounds() {
         )
     };
     let (few, many) = (spread(100, "{}"), spread(1_000_000, "{}"));
+    let two = format!(r#"{DEPLOYMENT}{many}"end":0}},"request":{{"uid":"u",{DEPLOYMENT}{few}"#);
     let cases = [
         (DEPLOYMENT.to_owned() + &few, false),
+        (two, false),
         (few + DEPLOYMENT, false),
         (DEPLOYMENT.to_owned() + &many, true),
         (DEPLOYMENT.to_owned() + &spread(1_000_000, "1"), true),
