@@ -170,7 +170,7 @@ impl ObjectKind {
         self.deserialize(Bounded(&mut json, room))
     }
 
-    /// Reads an object of this kind as [`Self::read`] does, inside of other JSON.
+    /// As [`Self::read`], for an object inside other JSON.
     pub fn within<'de>(self, room: &ListRoom) -> impl DeserializeSeed<'de, Value = Object> {
         Bounded(self, room)
     }

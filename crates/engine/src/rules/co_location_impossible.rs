@@ -52,6 +52,7 @@
 use super::{Hazard, On, Outcome, Rule, messages, strategies};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::{Together, contradiction};
+use crate::model::strategy::Strategy;
 use crate::model::workload::WorkloadKind;
 
 pub(super) const RULE: Rule = Rule {
@@ -96,8 +97,9 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             (true, _) => format!("{stop_first}, in the same update."),
             (false, kind) => format!(
                 "Remove what keeps the pods apart, or use one replica with {}, or use a ReadWriteMany volume.",
-                match kind {
-                    WorkloadKind::Rollout | WorkloadKind::CloneSet => "maxSurge 0",
+                match (kind, &analysis.workload.strategy) {
+                    (WorkloadKind::Rollout, Strategy::SideBySide(_)) => "canary and maxSurge 0",
+                    (WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => "maxSurge 0",
                     _ => "strategy Recreate",
                 }
             ),

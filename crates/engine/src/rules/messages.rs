@@ -9,6 +9,7 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::metadata::is_name;
 use crate::model::storage_class::StorageClass;
+use crate::model::strategy::Strategy;
 use crate::model::words::listed;
 pub(super) use crate::model::words::some;
 use crate::model::workload::{Workload, WorkloadKind};
@@ -261,15 +262,14 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
         ),
         _ => {
             let set = if affinity_would_hold(analysis) { "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set" } else { "Set" };
-            let and_recreate = match (analysis.rolling_update(), analysis.workload.kind) {
-                (None, _) => "",
-                (Some(_), WorkloadKind::Rollout | WorkloadKind::CloneSet) => {
-                    " and maxSurge to 0"
-                }
-                (Some(_), _) => " and spec.strategy to Recreate",
+            let and_stop_first = match (analysis.workload.kind, &analysis.workload.strategy) {
+                _ if analysis.rolling_update().is_none() => "",
+                (WorkloadKind::Rollout, Strategy::SideBySide(_)) => " and the strategy to canary (without trafficRouting) with maxSurge 0 and maxUnavailable 1",
+                (WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => ", maxSurge to 0 and maxUnavailable to 1",
+                _ => " and spec.strategy to Recreate",
             };
             format!(
-                "{set} replicas to 1{and_recreate}, or use a StatefulSet with volumeClaimTemplates or a ReadWriteMany volume."
+                "{set} replicas to 1{and_stop_first}, or use a StatefulSet with volumeClaimTemplates or a ReadWriteMany volume."
             )
         }
     }

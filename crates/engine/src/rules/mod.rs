@@ -111,10 +111,8 @@ pub(crate) enum Fencing<'a> {
 impl Scaling<'_> {
     /// The field that sets the replicas.
     fn field(&self) -> String {
-        match self.autoscaler {
-            Some(autoscaler) => format!("spec.{}", autoscaler.fields()[1]),
-            None => "spec.replicas".to_owned(),
-        }
+        let field = self.autoscaler.map_or("replicas", |it| it.fields()[1]);
+        format!("spec.{field}")
     }
 }
 

@@ -67,8 +67,7 @@ pub(super) const fn stop_first(workload: &Workload) -> &'static str {
     match (workload.kind, &workload.strategy, workload.replicas) {
         (WorkloadKind::StatefulSet | WorkloadKind::CloneSet, _, 2..)
         | (WorkloadKind::StatefulSet, ..) => "Scale to 0 before the update, and up again after it",
-        (WorkloadKind::CloneSet, ..) => "Set maxSurge to 0 in spec.updateStrategy",
-        (WorkloadKind::DaemonSet, ..) => {
+        (WorkloadKind::CloneSet | WorkloadKind::DaemonSet, ..) => {
             "Set maxSurge to 0 and maxUnavailable to 1 in spec.updateStrategy"
         }
         (WorkloadKind::Rollout, Strategy::SideBySide(_), ..=1) => {
@@ -86,28 +85,33 @@ pub(super) const fn stop_first(workload: &Workload) -> &'static str {
     }
 }
 
-/// As `stop_first`, in a few words.
+/// As `stop_first`, in a few words, or the advice for several pods that share a volume.
 pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>) -> String {
     let workload = analysis.workload;
-    let brief = match (workload.kind, &workload.strategy, workload.replicas) {
-        (kind, _, 2..) if analysis.replicas_share_exclusive() => {
-            let and = match kind {
-                WorkloadKind::Rollout | WorkloadKind::CloneSet => "maxSurge 0",
-                _ => "Recreate",
-            };
-            let or = if affinity_would_hold(analysis) {
-                ", or keep the pods on one node"
-            } else {
-                ""
-            };
-            return format!("use one replica and {and}{or}");
-        }
+    if !analysis.replicas_share_exclusive() {
+        return in_brief(workload).to_owned();
+    }
+    let and = match (workload.kind, &workload.strategy) {
+        (WorkloadKind::Rollout, Strategy::SideBySide(_)) => "canary with maxSurge 0",
+        (WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => "maxSurge 0",
+        _ => "Recreate",
+    };
+    let or = if affinity_would_hold(analysis) {
+        ", or keep the pods on one node"
+    } else {
+        ""
+    };
+    format!("use one replica and {and}{or}")
+}
+
+/// As `stop_first`, in a few words.
+pub(super) const fn in_brief(workload: &Workload) -> &'static str {
+    match (workload.kind, &workload.strategy, workload.replicas) {
         (WorkloadKind::StatefulSet, ..)
         | (WorkloadKind::Rollout | WorkloadKind::CloneSet, _, 2..) => "scale to 0 first",
         (WorkloadKind::Rollout, Strategy::SideBySide(_), _) => "use canary with maxSurge 0",
-        (WorkloadKind::Rollout | WorkloadKind::CloneSet, ..) => "use maxSurge 0",
-        (WorkloadKind::DeploymentConfig, ..) | (_, _, 2..) => "use Recreate",
-        _ => "use Recreate or maxSurge 0",
-    };
-    brief.to_owned()
+        (WorkloadKind::DeploymentConfig, ..) | (WorkloadKind::Deployment, _, 2..) => "use Recreate",
+        (WorkloadKind::Deployment, ..) => "use Recreate or maxSurge 0",
+        _ => "use maxSurge 0",
+    }
 }

@@ -142,20 +142,20 @@ fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
         excess: 0,
         seen: format!("{name} starts the new pod while the old one runs"),
         refused: "the new pod never gets ready, so the rollout never ends",
-        advice: match (workload.kind, workload.replicas) {
-            (WorkloadKind::DaemonSet, _) => "Set maxSurge to 0 in spec.updateStrategy",
-            (WorkloadKind::StatefulSet, _) => "Scale to 0 before the update",
-            (WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => strategies::stop_first(workload),
-            (_, 2..) => "Use one replica, and set spec.strategy to Recreate",
-            _ => "Set spec.strategy to Recreate",
-        },
-        brief: match (workload.kind, workload.replicas) {
-            (WorkloadKind::StatefulSet, _)
-            | (WorkloadKind::Rollout | WorkloadKind::CloneSet, 2..) => "scale to 0 first",
-            (WorkloadKind::DaemonSet | WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => {
-                "use maxSurge 0"
+        advice: match (workload.kind, driver) {
+            (WorkloadKind::Deployment | WorkloadKind::DeploymentConfig, _) => {
+                match workload.replicas {
+                    2.. => "Use one replica, and set spec.strategy to Recreate",
+                    _ => "Set spec.strategy to Recreate",
+                }
             }
-            _ => "use Recreate",
+            (_, ByDriver::AdmitsSecondNode) => "Scale to 0 before the update",
+            _ => strategies::stop_first(workload),
+        },
+        brief: match (workload.kind, driver) {
+            (WorkloadKind::Deployment | WorkloadKind::DeploymentConfig, _) => "use Recreate",
+            (_, ByDriver::AdmitsSecondNode) => "scale to 0 first",
+            _ => strategies::in_brief(workload),
         },
     })
 }

@@ -103,7 +103,7 @@ impl Capability<'_> {
         }
     }
 
-    /// The modes that those conditions grant which `counts` chooses. If a condition that holds sets
+    /// The modes granted by the conditions that `counts` chooses. If a condition that holds sets
     /// the modes, nothing adds to them.
     fn granted_by(&self, counts: impl Fn(&Condition, ConditionState) -> bool) -> AccessModes {
         let effect = |condition: &Condition| condition.effect(self.volume_mode);

@@ -32,7 +32,7 @@ use response::{AuditAnnotations, Response};
 pub const OTHER_KIND: &str = "other";
 
 engine::words! {
-    /// The path of a review, in the order in which an API server calls them.
+    /// The path of a review. An API server calls them in this order.
     Endpoint {
         /// The mutating webhook.
         Mutate = "mutate",
