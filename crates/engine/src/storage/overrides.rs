@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::entry::AttachSource;
 use super::catalog::Catalog;
+use super::entry::AttachSource;
 use super::entry::Entry;
 use super::glob::Glob;
 use super::modes;
