@@ -197,12 +197,8 @@ impl<'a> Request<'a> {
         // An error may quote all of the text, so it is dropped before the next one is made.
         let in_place = Envelope::read(text, Some(&room_for(text.len()))).ok();
         let found = in_place.map_or_else(|| Envelope::read(text, None), Ok);
-        let Envelope {
-            api_version,
-            kind,
-            request,
-        } = found.map_err(MalformedReview::NotJson)?;
-        let mut request = request.ok_or(MalformedReview::NoRequest)?;
+        let envelope = found.map_err(MalformedReview::NotJson)?;
+        let mut request = envelope.request.ok_or(MalformedReview::NoRequest)?;
         request.body = text;
         let uid: Text = value(request.fields[0]).map_err(MalformedReview::NotJson)?;
         match uid.len() {
@@ -210,8 +206,8 @@ impl<'a> Request<'a> {
             1..=LONGEST_UID => {}
             _ => return Err(MalformedReview::LongUid),
         }
-        let version = value::<Text>(api_version).and_then(|it| Ok((it, value::<Text>(kind)?)));
-        let read = match version {
+        let version = value::<Text>(envelope.api_version);
+        let read = match version.and_then(|it| Ok((it, value::<Text>(envelope.kind)?))) {
             Ok((api_version, kind)) if api_version == API_VERSION && kind == "AdmissionReview" => {
                 request.read_rest()
             }
@@ -301,22 +297,17 @@ impl<'a> Request<'a> {
 
     /// The reference to the object under review.
     pub(super) fn reference(&self) -> ObjectRef {
-        let Target {
-            group,
-            version,
-            kind_name,
-            ..
-        } = &self.target;
+        let target = &self.target;
         let object = self.object.as_deref().or(self.old_object.as_deref());
         let shown = object.map(|object| object.metadata().shown_name());
         let shown = shown.filter(|name| !name.is_empty());
         ObjectRef {
-            api_version: if group.is_empty() {
-                version.clone()
+            api_version: if target.group.is_empty() {
+                target.version.clone()
             } else {
-                Text::from(format!("{group}/{version}"))
+                Text::from(format!("{}/{}", target.group, target.version))
             },
-            kind: kind_name.clone(),
+            kind: target.kind_name.clone(),
             namespace: (!self.namespace.is_empty()).then(|| self.namespace.clone()),
             name: shown.unwrap_or_else(|| self.name.clone()),
         }
