@@ -13,8 +13,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout_at};
-use tower_layer::layer_fn;
-use tower_service::Service;
+use tower::Service;
+use tower::layer::layer_fn;
 
 use super::status::Statuses;
 use super::watch::root_cause;
