@@ -35,7 +35,7 @@ async fn without_a_uid_there_is_a_status_and_a_sentence() {
 #[tokio::test]
 async fn with_a_uid_the_answer_has_it_and_a_warning() {
     let deep: Value = (0..100).fold(json!(1), |inner, _| json!([inner]));
-    let only = Some("Only AdmissionReviews of");
+    let only = Some("only an AdmissionReview of admission.k8s.io/v1 is understood");
     let shape = Some("does not have the shape");
     let surge = "/request/object/spec/strategy/rollingUpdate/maxSurge";
     let replicas = "/request/object/spec/replicas";

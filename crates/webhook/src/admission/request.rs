@@ -484,7 +484,7 @@ fn not_checked(part: &str, error: &serde_json::Error) -> String {
 /// The sentence about a review of another version or kind.
 fn other_version(api_version: &str, kind: &str) -> String {
     format!(
-        "Not checked: this is kind \"{kind}\" of apiVersion \"{api_version}\". Only AdmissionReviews of {API_VERSION} are understood."
+        "Not checked, as only an AdmissionReview of {API_VERSION} is understood, not kind \"{kind}\" of \"{api_version}\"."
     )
 }
 

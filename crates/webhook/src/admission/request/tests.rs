@@ -162,7 +162,7 @@ fn another_version_or_kind_is_named() {
             "{review}"
         );
         let problem = request.problem.unwrap_or_default();
-        let named = format!("this is kind \"{kind}\" of apiVersion \"{api_version}\".");
+        let named = format!("not kind \"{kind}\" of \"{api_version}\".");
         assert!(problem.contains(&named), "{review}: {problem}");
     }
 }
