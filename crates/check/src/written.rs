@@ -125,8 +125,7 @@ pub(super) fn of_release(release: &Release, source: &Source, files: &dyn Files) 
 
 /// The same place in the file from which a kustomization takes the object.
 fn in_template(release: &Release, file: &Path, files: &dyn Files) -> Option<Place> {
-    let real = files.real(file)?;
-    let text = files.text(files.top(), &real, MAX_BYTES)?;
+    let text = files.text(files.top(), file, MAX_BYTES)?;
     let parsed = read_objects(&[Source::in_memory("", text.clone())], true);
     let reference = &release.owner;
     let mut named = parsed.deliveries.into_iter().filter(|it| {
