@@ -219,11 +219,12 @@ impl<'p> Scopes<'p> {
     pub(super) fn claim(&self, user: &Item, name: &Text) -> Option<(&'p Item, &'p Claim)> {
         let namespace = &user.object.metadata().namespace;
         let all = self.definitions(&claim_key(namespace, name.clone()));
-        let own = all.iter().copied();
-        let own = own.filter(|it| self.source(*it) == user.place.source);
-        let own: Vec<usize> = own.collect();
-        let (([number], _) | (_, [number])) = (all, &own[..]) else {
-            return None;
+        let is_own = |it: &&usize| self.source(**it) == user.place.source;
+        let mut own = all.iter().filter(is_own);
+        let number = match (all, own.next(), own.next()) {
+            ([only], ..) => only,
+            (_, Some(first), None) => first,
+            _ => return None,
         };
         let known = &self.parsed.reading.objects[*number];
         match &known.object {
