@@ -1,6 +1,6 @@
 //! The second stage: from texts to objects to judge and the facts they are for each other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 
@@ -27,8 +27,8 @@ pub struct Parsed {
     pub(super) made_classes: Vec<Name>,
     /// Whether the default class may be one that does not attach its volumes.
     pub(super) is_default_in_doubt: bool,
-    /// The text for each [`origin`] of an object; `None` if several texts have objects from it.
-    rendered: HashMap<(Box<str>, Name), Option<usize>>,
+    /// The origins whose objects are in several texts; see [`origin`].
+    shared: HashSet<(Box<str>, Name)>,
     /// The time of judgement, which decides whether overrides have ended.
     pub(super) now: Timestamp,
 }
@@ -58,12 +58,13 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     let named = named_classes(objects);
     let is_default_in_doubt = has_local_path(&named);
     let made_classes = made_classes(&named, &reading, &facts);
-    let mut rendered = HashMap::new();
+    let mut texts_of = HashMap::new();
     for known in objects {
         if let Some(origin) = origin(known) {
-            note(&mut rendered, origin, &known.place.source);
+            note(&mut texts_of, origin, &known.place.source);
         }
     }
+    texts_of.retain(|_, only| only.is_none());
     let summary = &mut reading.summary;
     summary.judged = objects.iter().filter(|known| known.is_judged()).count();
     summary.facts = objects.len() - summary.judged;
@@ -72,7 +73,7 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
         facts_have_classes: !facts.view().storage_classes().is_empty(),
         is_default_in_doubt,
         made_classes,
-        rendered,
+        shared: texts_of.into_keys().collect(),
         reading,
         facts,
         now,
@@ -88,7 +89,7 @@ impl Parsed {
 
     /// Whether several kustomizations take an object of its kind from the same file.
     pub(super) fn is_shared(&self, known: &Item) -> bool {
-        origin(known).is_some_and(|it| self.rendered.get(&it) == Some(&None))
+        origin(known).is_some_and(|it| self.shared.contains(&it))
     }
 
     /// The text that contains the object.
