@@ -76,7 +76,7 @@ pub(super) fn place(
     // Each change by a remedy needs an edit.
     let shows_fixes = matches!(format, Format::Sarif | Format::Html | Format::Markdown);
     let file = FileText {
-        scopes,
+        parsed,
         files,
         origin,
         path: source.real_path().map(|path| files.path_of(path)),
@@ -117,7 +117,7 @@ pub(super) fn place(
 
 /// A file in which findings are placed.
 struct FileText<'f> {
-    scopes: &'f Scopes<'f>,
+    parsed: &'f Parsed,
     files: &'f dyn Files,
     origin: &'f Text,
     path: Option<String>,
@@ -151,7 +151,7 @@ impl FileText<'_> {
         };
         let template = known.template.as_deref().filter(|_| is_kustomization);
         let file = self.files.real(Path::new(template?));
-        let file = file.filter(|it| self.scopes.parsed.reading.parts.contains(it))?;
+        let file = file.filter(|it| self.parsed.reading.parts.contains(it))?;
         hunk::at_origin(self.files, &file, &known.reference, proposal)
     }
 
@@ -165,7 +165,7 @@ impl FileText<'_> {
             let written = || written::of_template(known, field, files.top(), owner, files);
             let written = release.leaves(field).then(written).flatten();
             return written.unwrap_or_else(|| {
-                let holder = &self.scopes.parsed.reading.texts[release.place.source].source;
+                let holder = &self.parsed.reading.texts[release.place.source].source;
                 written::of_release(release, holder, files)
             });
         }
