@@ -162,9 +162,9 @@ impl FileText<'_> {
         }
         if let Some(release) = self.origin.release() {
             let owner = release.owner.to_string();
-            let written = || written::of_template(known, field, files.top(), owner, files);
-            let written = release.leaves(field).then(written).flatten();
-            return written.unwrap_or_else(|| {
+            let of_template = || written::of_template(known, field, files.top(), owner, files);
+            let place = release.leaves(field).then(of_template).flatten();
+            return place.unwrap_or_else(|| {
                 let holder = &self.parsed.reading.texts[release.place.source].source;
                 written::of_release(release, holder, files)
             });
