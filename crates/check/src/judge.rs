@@ -16,7 +16,7 @@ use manifest::helm_hook::HelmHook;
 use manifest::locate::Spot;
 use manifest::objects::Item;
 
-/// An object to judge in its context, with the kept parts of its document.
+/// An object to judge, and its context.
 pub(super) struct Subject<'c> {
     context: &'c Context<'c>,
     pub(super) number: usize,
@@ -52,7 +52,7 @@ impl<'c> Subject<'c> {
         }
     }
 
-    /// The document, parsed on first use.
+    /// The parts of the document that are kept, parsed on first use.
     pub(super) fn document(&self) -> &Value {
         self.document.get_or_init(|| self.known.outline.document())
     }

@@ -16,11 +16,11 @@ use report::{Notice, Place, Report};
 /// The object's suppressing annotations that match no finding, one sentence each. If the object
 /// could not be judged completely, they may be needed and none is named.
 pub(super) fn on_object(context: &Context<'_>, known: &Item, findings: &[Finding]) -> Vec<String> {
-    // An object without pods may need the suppression once it has some, and another overlay may
-    // need it now.
+    // An object without pods may need the suppression once it has some. Others may need it with
+    // what was not rendered, or in another overlay.
     let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
-    let is_elsewhere = context.doubt(known).is_some() || context.parsed.is_shared(known);
-    if asleep || is_elsewhere || is_unknown(findings) {
+    let varies = context.doubt(known).is_some() || context.parsed.is_shared(known);
+    if asleep || varies || is_unknown(findings) {
         return Vec::new();
     }
     let annotations = &known.object.metadata().annotations;

@@ -30,7 +30,8 @@ pub(super) fn of_root(root: &Root, known: &Item, field: &str, files: &dyn Files)
 }
 
 /// The line of the file from which the object was rendered, or the start of that file. `None` if
-/// the file is not in the folder `top` or cannot be read. `rendered` says what was rendered.
+/// the file is not in the folder `top` or cannot be read. `rendered` is the chart, kustomization or
+/// release that messages name.
 pub(super) fn of_template(
     known: &Item,
     field: &str,

@@ -242,7 +242,8 @@ pub struct Place {
     pub path: Option<String>,
     /// The range at fault.
     pub line: Line,
-    /// The Helm template from which the document was rendered.
+    /// The source from which the document was rendered, as shown in messages: a folder, a release,
+    /// a template, or standard input.
     pub template: Option<String>,
 }
 
