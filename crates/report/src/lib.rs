@@ -505,9 +505,8 @@ impl Report {
         for located in &self.findings {
             let action = located.finding.action;
             let known = gravest.entry(located.finding.object.to_string());
-            known
-                .and_modify(|it| *it = action.min(*it))
-                .or_insert(action);
+            let known = known.or_insert(action);
+            *known = action.min(*known);
         }
         self.findings.sort_by_cached_key(|located| {
             let finding = &located.finding;
