@@ -80,7 +80,7 @@ fn replace(all: &[Inflated], copy: &Copy) -> Result<Vec<Planned>, Reason> {
             copy.copy_file(&it.chart, &chart)?;
         }
         let line = line(entry, it.number, folder, copy)?.word(chart.as_path());
-        copy.rename(file.clone(), &it.file);
+        copy.set_original(file.clone(), &it.file);
         planned.push(Planned { line, file });
         names.push(Value::String(name));
     }
