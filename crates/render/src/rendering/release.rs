@@ -72,7 +72,7 @@ impl Renderer {
             Files::Archive(file) => {
                 let copy = Copy::empty(&self.sandbox.folder)?;
                 let chart = copy.folder().join("chart.tgz");
-                fs::copy(file, &chart).map_err(Failure::Copy)?;
+                copy.copy_file(file, &chart)?;
                 (copy, chart)
             }
             Files::Root(root) => {
