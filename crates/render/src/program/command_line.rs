@@ -8,7 +8,7 @@ use std::path::Path;
 
 use engine::model::words::cut;
 
-/// The most characters of a refused word that are shown.
+/// The most characters that are shown of a refused word, including the `…` for the rest.
 const SHOWN: usize = 81;
 
 /// The most bytes of a word. Linux accepts 128 KiB.

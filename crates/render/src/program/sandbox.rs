@@ -236,7 +236,7 @@ pub(crate) struct Copy {
     /// The number of bytes and of entries that were copied so far.
     bytes: Cell<u64>,
     entries: Cell<usize>,
-    /// The originals of files that have another name or place in the copy.
+    /// The originals of files that have another name or place in the copy, by their paths there.
     renamed: RefCell<HashMap<PathBuf, PathBuf>>,
 }
 
@@ -336,7 +336,7 @@ impl Copy {
         }
         self.copy_file(original, &at)?;
         if original.starts_with(&self.top) {
-            self.rename(at, original);
+            self.set_original(at, original);
         }
         Ok(())
     }
@@ -396,8 +396,8 @@ impl Copy {
         fetched.chain([(self.top.as_path(), self.root())])
     }
 
-    /// Names the original of a file that has another name or place in the copy.
-    pub(crate) fn rename(&self, copied: PathBuf, original: &Path) {
+    /// Records the original of `copied`, a file that has another name or place in the copy.
+    pub(crate) fn set_original(&self, copied: PathBuf, original: &Path) {
         let mut renamed = self.renamed.borrow_mut();
         renamed.insert(copied, original.to_owned());
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::context::{RenderContext, file_in, kind_and_name};
 use super::values::{keys, mapping, merge, set};
-use super::{Chart, Delivers, Owner, Read, Reason, Release, at, cut, fields, items, patch, text};
+use super::{Chart, Delivers, Owner, Read, Reason, Release, at, cut, items, patch, text};
 use crate::fetch::Remote;
 
 pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
@@ -160,7 +160,7 @@ fn post_renderer(kustomize: &Value) -> Result<Map<String, Value>, Reason> {
     let operations = operations.map(|it| Some(patch(&it.get("patch")?.to_string(), it)));
     let patches: Option<Vec<Value>> = written.chain(merged).chain(operations).collect();
     let patches = patches.ok_or("it has a post-renderer with a patch that is not written in it")?;
-    let mut fields = fields(kustomize, &["images"]);
-    fields.insert("patches".to_owned(), Value::Array(patches));
-    Ok(fields)
+    let patches = ("patches".to_owned(), Value::Array(patches));
+    let images = at(kustomize, &["images"]).map(|it| ("images".to_owned(), it.clone()));
+    Ok(images.into_iter().chain([patches]).collect())
 }

@@ -80,7 +80,7 @@ fn replace(all: &[Inflated], copy: &Copy) -> Result<Vec<Planned>, Reason> {
             copy.copy_file(&it.chart, &chart)?;
         }
         let line = line(entry, it.number, folder, copy)?.word(chart.as_path());
-        copy.rename(file.clone(), &it.file);
+        copy.set_original(file.clone(), &it.file);
         planned.push(Planned { line, file });
         names.push(Value::String(name));
     }
@@ -94,8 +94,8 @@ fn replace(all: &[Inflated], copy: &Copy) -> Result<Vec<Planned>, Reason> {
     Ok(planned)
 }
 
-/// The command line, without the chart, with which kustomize would let Helm render an entry of
-/// `helmCharts` in a kustomization of `folder`. An entry with an unknown field is refused.
+/// The command line with which kustomize would let Helm render an entry of `helmCharts` in a
+/// kustomization of `folder`; the caller adds the chart. An entry with an unknown field is refused.
 fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<CommandLine, Reason> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str);
     let texts = |field: &str| {
@@ -148,7 +148,7 @@ fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<Comm
         fs::write(&file, content).map_err(Failure::Copy)?;
         line.option("--values", file.as_path());
     }
-    // Without a name, kustomize would let Helm generate one.
+    // If the release has no name, kustomize would let Helm generate one. Here, it gets the chart's.
     let release = text("releaseName").or(text("name")).unwrap_or_default();
     Ok(line.word(&Word::new(Field::ReleaseName, release)?))
 }

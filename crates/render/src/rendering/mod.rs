@@ -105,8 +105,8 @@ pub(super) struct Renderer {
 }
 
 impl Paths<'_> {
-    /// The results of `each` for all items, several at once, in the order of the items. If nothing
-    /// is to be rendered, their reasons are empty.
+    /// The results of `each` for all items, several at once, in the order of the items. With
+    /// [`Render::Never`], nothing runs, and each result is an empty reason.
     ///
     /// # Errors
     /// There is no folder for temporary files, a values file cannot be read, or threads cannot be

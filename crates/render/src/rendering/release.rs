@@ -72,7 +72,7 @@ impl Renderer {
             Files::Archive(file) => {
                 let copy = Copy::empty(&self.sandbox.folder)?;
                 let chart = copy.folder().join("chart.tgz");
-                fs::copy(file, &chart).map_err(Failure::Copy)?;
+                copy.copy_file(file, &chart)?;
                 (copy, chart)
             }
             Files::Root(root) => {
@@ -136,8 +136,8 @@ fn manifests(folder: &Path, recursive: bool) -> Result<String, Reason> {
 /// The input file of a post-renderer.
 const RENDERED: &str = "rendered.yaml";
 
-/// The command line, without the chart, with which Helm renders it for the release. The values are
-/// written to files in `folder`.
+/// The command line with which Helm renders a chart for the release; the caller adds the chart. The
+/// values are written to files in `folder`.
 fn template(settings: &Settings, folder: &Path) -> Result<CommandLine, Reason> {
     let mut line = helm_template();
     if let Some(namespace) = &settings.namespace {
