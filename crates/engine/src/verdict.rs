@@ -164,7 +164,7 @@ impl Verdict {
         self.with_patch()
     }
 
-    /// The verdict with the patch that is made of the remedies of its fixed findings.
+    /// The verdict with its patch, put together from the remedies of the findings that it fixes.
     fn with_patch(mut self) -> Self {
         let remedies = self.with(Action::Fix).flat_map(|it| &it.remedies);
         let operations: Vec<_> = remedies.flat_map(|it| it.patch.0.clone()).collect();

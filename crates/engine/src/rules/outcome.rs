@@ -23,7 +23,7 @@ words! {
 }
 
 impl Outcome {
-    /// The outcome for pods that wait for other pods to stop, depending on whether these end.
+    /// The outcome for pods that wait until others stop: only a delay if those end by themselves.
     pub(super) const fn of_waiting(ends: bool) -> Self {
         if ends { Self::Delay } else { Self::Stuck }
     }

@@ -85,7 +85,8 @@ pub(super) const fn stop_first(workload: &Workload) -> &'static str {
     }
 }
 
-/// As `stop_first`, in a few words, or the advice for several pods that share a volume.
+/// As `stop_first`, in a few words. Several pods that share a volume get other advice, because
+/// stopping the old ones first is not enough for them.
 pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>) -> String {
     let workload = analysis.workload;
     if !analysis.replicas_share_exclusive() {

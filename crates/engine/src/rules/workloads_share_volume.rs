@@ -218,7 +218,7 @@ const WAITS_FOR_THE_END: Fate = Fate {
     brief: "on different nodes, one waits for the other",
 };
 
-/// The fate of the later one of the workload and `others`, which are on other nodes.
+/// What happens to the later one of the workload and `others`, whose pods may be on other nodes.
 fn fate(workload: &Workload, others: &[&Workload]) -> &'static Fate {
     if workload.ends() && others.iter().all(|other| other.ends()) {
         &WAITS_FOR_THE_END

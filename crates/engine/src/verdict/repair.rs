@@ -45,7 +45,8 @@ impl Judged<'_> {
         self.try_remedy(self.chosen(hazard, choice)?, hazard)
     }
 
-    /// The chosen remedy, if it suits.
+    /// The remedy that the policy chooses against `hazard`, whether it helps or not; `None` if it
+    /// does not suit the rule or the kind of workload.
     fn chosen(&self, hazard: &Hazard, choice: RemedyChoice) -> Option<&'static Remedy> {
         let choice = match choice {
             // A remedy named for rollouts says nothing about a leftover.

@@ -158,8 +158,8 @@ impl Evaluation<'_> {
             let (proposal, result) = judged.repair(hazard, decision.remedy)?;
             let is_permitted = decisions.permits(&proposal, decision.remedy);
             let object = self.review.reference;
-            let finding = Finding::repaired(hazard, object, decision, proposal);
-            is_permitted.then_some((finding, result))
+            let finding = || Finding::repaired(hazard, object, decision, proposal);
+            is_permitted.then(|| (finding(), result))
         }) {
             findings.push(finding);
             judged = result;
