@@ -152,7 +152,7 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    /// Whether the next node is a key of a mapping, and not a value; `None` outside of mappings.
+    /// Whether the next node is a key rather than a value; `None` outside a mapping.
     fn expects_key(&self) -> Option<bool> {
         let open = self.open.last()?;
         let is_mapping = matches!(self.tree.node(open.id).shape, Shape::Mapping);

@@ -223,10 +223,9 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         match &self.tree.node(self.tree.target(self.id)).shape {
-            Shape::Sequence => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
+            Shape::Sequence => Err(self.here(de::Error::invalid_type(Unexpected::Seq, &visitor))),
             _ => self.deserialize_any(visitor),
         }
-        .map_err(|error| self.here(error))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {

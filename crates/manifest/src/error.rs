@@ -55,8 +55,8 @@ pub enum Problem {
         /// The parser's description of the error.
         expected: String,
     },
-    /// A place that YAML 1.2 does not allow and that could not be rewritten as Kubernetes' reader
-    /// reads it.
+    /// A place that YAML 1.2 does not allow, though Kubernetes' reader may. The user sees it only if
+    /// it could not be rewritten for the parser.
     #[error("This is not valid YAML: {0}.")]
     Lenient(Leniency),
     /// A key that is a list, a mapping or null.

@@ -174,8 +174,8 @@ impl<'t> Tree<'t> {
         merged.entries
     }
 
-    /// Merges in the mapping `id`, or a list of mappings, of which an earlier one overrides a later
-    /// one.
+    /// Merges in the mapping `id`, or each mapping of the list `id`; there, an earlier mapping
+    /// overrides a later one.
     fn merge_into(&self, id: Id, into: &mut Merged) {
         let id = self.target(id);
         if matches!(self.node(id).shape, Shape::Sequence) {

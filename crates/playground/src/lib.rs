@@ -130,7 +130,7 @@ impl Checked {
             facts::apply(&mut cluster, &[source], Vec::new(), || FACTS.to_owned())
                 .map_err(|error| error.to_string())?;
         }
-        // A time of today has 13 digits, so the cast loses none.
+        // Today's times have 13 digits, so the cast loses none of them.
         let now = Timestamp::from_millisecond(now as i64).map_err(|error| error.to_string())?;
         let manifest = Text::read_from(Source::at_hand(NAME, text.to_owned()));
         let reading = Reading::of(vec![manifest], None, &NoFiles);
@@ -143,8 +143,8 @@ impl Checked {
         })
     }
 
-    /// The findings, without the parts that are shown only when a finding is opened: a sentence,
-    /// the objects at fault, and further messages as HTML.
+    /// The summary as a sentence, the objects with their findings, and further messages as HTML.
+    /// The parts of a finding that are shown only when it is opened are in [`Self::details`].
     pub fn verdict(&self) -> String {
         let mut count = 0;
         let objects = self.report.by_object().into_iter().filter_map(|together| {

@@ -115,8 +115,8 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    /// Changes the values of the keys that stay. Returns the names of the `entries`; an entry that
-    /// has no effect has none.
+    /// Changes the values of the keys that stay. Returns the name of each entry, or `None` for one
+    /// that has no effect.
     fn values(
         &mut self,
         id: Id,
@@ -179,7 +179,7 @@ impl Reconciler<'_, '_> {
             None if tree.starts_line(first) => {
                 self.edits.push(Edit::insert(tree.line_start(first), lines));
             }
-            // The order of items counts, that of entries does not.
+            // The order matters for items, but not for entries.
             None if name.is_none() => return Err(self.unusual()),
             previous => {
                 let (_, previous) = entries[previous.unwrap_or(0)];
@@ -286,7 +286,7 @@ impl Reconciler<'_, '_> {
         let absent = node.start == node.end;
         let block = is_block(node);
         let scalar = node.shape.scalar().filter(|_| !block);
-        // An absent value is plain too.
+        // The style of an absent value is plain, too.
         let inline = render::inline(new, scalar.map_or(ScalarStyle::Plain, |it| it.style));
         match (slot, inline) {
             (Slot::Inside, _) if absent || block => return Err(self.unusual()),

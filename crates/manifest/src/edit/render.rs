@@ -27,8 +27,8 @@ pub(super) struct Flow {
     pub lines: Option<usize>,
 }
 
-/// A value that fits on the line of its key, a scalar with the quotes of `like` if they fit; `None`
-/// for a collection with entries.
+/// A value that fits on the line of its key; `None` for a collection with entries. A scalar gets the
+/// quotes of `like` if they fit.
 pub(super) fn inline(value: &Value, like: ScalarStyle) -> Option<String> {
     match value {
         Value::Object(map) if map.is_empty() => Some("{}".to_owned()),
