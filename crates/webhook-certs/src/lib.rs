@@ -54,7 +54,7 @@ use rustls::sign::CertifiedKey;
 
 pub use clients::ClientAuthorities;
 pub use files::PemFiles;
-pub use managed::{Lifetimes, ManagedCertificate, ManagedError, Pace};
+pub use managed::{Lifetimes, ManagedCertificate, Pace};
 pub use pair::{CertError, ServingPair};
 pub use self_signed::SelfSigned;
 

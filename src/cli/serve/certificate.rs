@@ -23,8 +23,8 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// The name of the condition on the certificate.
 const NAME: &str = "certificate";
 
-/// The first certificate, and a future that follows its source forever, if that may change. A
-/// managed certificate comes later.
+/// The first certificate and, if its source may change, a future that follows the source forever.
+/// A managed certificate comes later.
 pub(super) async fn open(
     options: &CertificateOptions,
     metrics: &Metrics,
@@ -72,7 +72,8 @@ fn self_signed(options: &CertificateOptions) -> Result<ServingPair, ServeError> 
     Ok(made.pair)
 }
 
-/// The certificate's part of readiness. A call of it also updates the gauges.
+/// Reports the readiness condition on the certificate. Each report also updates the gauges of its
+/// expiry.
 pub(super) fn health(certificates: &Arc<Certificates>, metrics: &Metrics) -> Arc<HealthSource> {
     let certificates = Arc::clone(certificates);
     let metrics = metrics.clone();

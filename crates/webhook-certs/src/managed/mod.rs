@@ -26,11 +26,9 @@ use kube::Client;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Certificates;
-use objects::{Objects, Written};
+use objects::{ManagedError, Objects, Written};
 use plan::{Patch, Seen, Spread, Trust, Write};
 use stored::{Issued, IssuedSecret};
-
-pub use objects::ManagedError;
 
 /// The name of the webhook configurations and of the Service.
 const NAME: &str = "multi-attach-guard";

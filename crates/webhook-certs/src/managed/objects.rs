@@ -46,7 +46,7 @@ const RIGHTS: &str =
 
 /// A reason why the certificate cannot be managed.
 #[derive(Debug, thiserror::Error)]
-pub enum ManagedError {
+pub(super) enum ManagedError {
     /// The API server refused, or did not respond.
     #[error("{object} cannot be {done}: {reason}. {way_out}.")]
     Failed {

@@ -43,10 +43,10 @@ impl<const N: usize> Fields<'_, N> {
         self,
         json: Option<&'de RawValue>,
     ) -> serde_json::Result<Found<'de, N>> {
-        let read = |json: &'de RawValue| {
-            OrNull(self).deserialize(&mut serde_json::Deserializer::from_str(json.get()))
-        };
-        Ok(json.map(read).transpose()?.flatten().unwrap_or([None; N]))
+        match json.filter(|json| json.get() != "null") {
+            Some(json) => serde_json::Deserializer::from_str(json.get()).deserialize_map(self),
+            None => Ok([None; N]),
+        }
     }
 }
 
@@ -74,14 +74,6 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for OrNull<S> {
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         self.0.deserialize(deserializer).map(Some)
-    }
-}
-
-impl<'de, const N: usize> DeserializeSeed<'de> for Fields<'_, N> {
-    type Value = Found<'de, N>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
     }
 }
 

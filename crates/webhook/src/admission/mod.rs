@@ -32,7 +32,7 @@ use response::{AuditAnnotations, Response};
 pub const OTHER_KIND: &str = "other";
 
 engine::words! {
-    /// The path of a review. An API server calls them in this order.
+    /// The path of a review. An API server calls the mutating webhook before the validating one.
     Endpoint {
         /// The mutating webhook.
         Mutate = "mutate",

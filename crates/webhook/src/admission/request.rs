@@ -126,7 +126,7 @@ pub(super) struct Request<'a> {
     pub(super) user: Text,
     pub(super) name: Text,
     pub(super) namespace: Text,
-    /// The review.
+    /// The whole text of the review.
     body: &'a str,
     /// The fields as they are written, without the objects that were read in place.
     fields: Found<'a, 11>,
@@ -186,8 +186,8 @@ impl Target {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a review, and its objects in place. If that fails, because a field occurs twice for
-    /// example, it reads the fields as they are written and then the objects.
+    /// Reads a review, with its objects in place. If that fails, for example because a field
+    /// occurs twice, it starts again: first the fields as they are written, then the objects.
     ///
     /// # Errors
     /// Fails if not even a uid can be read.
@@ -392,8 +392,8 @@ struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     /// Reads the text in one pass. Of two equal keys the last counts. With a room, the objects of
-    /// the first request are read in place, which fails unless the fields have the order of API
-    /// servers.
+    /// the first request are read in place, which fails unless its fields come in the order of
+    /// `REQUEST`.
     fn read(text: &'a str, room: Option<&ListRoom>) -> serde_json::Result<Self> {
         let mut json = serde_json::Deserializer::from_str(text);
         let envelope = json.deserialize_any(Review(room))?;
@@ -421,7 +421,7 @@ impl<'de> Visitor<'de> for Review<'_> {
                 Some(0) => found.api_version = Some(map.next_value()?),
                 Some(1) => found.kind = Some(map.next_value()?),
                 Some(_) => {
-                    // Another request would find less room.
+                    // A second request would find less room, so it is read as it is written.
                     let request = RequestFields(self.0.take());
                     found.request = map.next_value_seed(OrNull(request))?;
                 }

@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 use std::io;
 
-/// A future that calls `received` with the name of each signal from the moment this returns.
+/// A future that calls `received` with the name of each signal. Signals count from the moment this
+/// returns.
 #[cfg(unix)]
 pub(super) fn on_each_signal(
     received: impl Fn(&'static str) + Send,
@@ -22,7 +23,7 @@ pub(super) fn on_each_signal(
     })
 }
 
-/// A future that calls `received` for each Ctrl-C from the moment this returns.
+/// A future that calls `received` for each Ctrl-C. It counts from the moment this returns.
 #[cfg(windows)]
 pub(super) fn on_each_signal(
     received: impl Fn(&'static str) + Send,
