@@ -21,8 +21,7 @@ const MADE: usize = 256;
 /// template, and the claim's name.
 pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, &Claim, String)> {
     let templates = workload.claim_templates.iter().enumerate();
-    let claims = templates.flat_map(|(at, template)| {
-        let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
+    let claims = (templates.zip(workload.claim_stems())).flat_map(|((at, template), stem)| {
         workload
             .ordinals()
             .map(move |ordinal| (at, template, format!("{stem}-{ordinal}")))

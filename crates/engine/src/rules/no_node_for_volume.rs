@@ -265,10 +265,9 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
         .ordinals()
         .take(MOST_COMPARED)
         .filter_map(|ordinal| {
-            let own = workload.claim_templates.iter().filter_map(|template| {
-                let (template, set) = (&template.metadata.name, &workload.metadata.name);
-                Limited::of(&format!("{template}-{set}-{ordinal}"), workload, facts)
-            });
+            let own = workload
+                .claim_stems()
+                .filter_map(|stem| Limited::of(&format!("{stem}-{ordinal}"), workload, facts));
             let own: Vec<Limited> = own.collect();
             let claim = own.first()?.claim.clone();
             let reach = own.iter().map(|it| &it.reach);
