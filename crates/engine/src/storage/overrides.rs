@@ -3,8 +3,7 @@
 use serde::Deserialize;
 
 use super::catalog::Catalog;
-use super::entry::AttachSource;
-use super::entry::Entry;
+use super::entry::{AttachSource, Entry};
 use super::glob::Glob;
 use super::modes;
 use crate::model::Text;
