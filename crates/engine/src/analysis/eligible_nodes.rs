@@ -71,7 +71,7 @@ impl<'a> EligibleNodes<'a> {
     }
 }
 
-/// The reason for which the eligible nodes are one node, if it is not the workload's leaders.
+/// The reason for which all pods are on one node, leaving the workload's leaders aside.
 fn one_node(
     eligibility: &Eligibility<'_>,
     counted: Option<usize>,

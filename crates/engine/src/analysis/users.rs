@@ -182,8 +182,8 @@ pub(crate) fn apart_of<'a>(
         users.filter(|set| follows_pod_of(own, set)).collect()
     });
     let own_leaders = LazyCell::new(|| followed(situation, own));
-    // Whether it goes to the node of `host`: with the pod that has the volume, or with all pods,
-    // which are in one place.
+    // Whether `follower` goes to the node of `host`: to the pod that has the volume, or to all of
+    // its pods, which are in one place.
     let joins = |follower: &Workload, host: &Workload| {
         follows_pod_of(follower, host) || follows(situation, follower, host)
     };

@@ -266,8 +266,8 @@ impl Workload {
         is_judged.then_some((owner, controller))
     }
 
-    /// The names of the claims that its claim templates create, in their order and without the dash
-    /// and the ordinal of the pod.
+    /// For each claim template, in order, the name of the claims that it creates, without the dash
+    /// and the pod's ordinal.
     pub fn claim_stems(&self) -> impl Iterator<Item = String> {
         let templates = self.claim_templates.iter();
         templates.map(|template| format!("{}-{}", template.metadata.name, self.metadata.name))

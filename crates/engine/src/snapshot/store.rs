@@ -102,7 +102,7 @@ impl Snapshot {
         self.get(key).map_or_else(missing, Lookup::Found)
     }
 
-    /// Whether a list of all objects of `kind` was complete once, and there are any now.
+    /// Whether a list of all objects of `kind` was complete once, and at least one exists now.
     pub(super) fn knows_any(&self, kind: ObjectKind) -> bool {
         self.is_synced(kind) && self.count(kind) > 0
     }

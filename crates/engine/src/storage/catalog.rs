@@ -24,7 +24,7 @@ pub struct Catalog {
     globs: Vec<(Glob, Entry)>,
 }
 
-/// The file, with what is to be read of each provisioner.
+/// The catalog's file; `T` is the part of each entry that is read.
 #[derive(Deserialize)]
 pub(super) struct CatalogFile<T> {
     pub(super) provisioners: HashMap<Text, T>,
