@@ -34,10 +34,12 @@ pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 /// in OpenShift.
 pub(crate) const NODE_SELECTOR: &str = "openshift.io/node-selector";
 
-/// Annotations that make KEDA leave a workload's replicas as they are, or keep them at a
-/// number (its documentation, "Pause autoscaling").
+/// The annotation that makes KEDA leave a workload's replicas as they are (KEDA's documentation,
+/// "Pause autoscaling").
 pub(super) const KEDA_PAUSED: &str = "autoscaling.keda.sh/paused";
-pub(super) const KEDA_PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
+
+/// The annotation that makes KEDA keep a workload at a number of replicas.
+pub const KEDA_PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
 
 /// The annotation that makes KEDA never add replicas.
 pub(super) const KEDA_PAUSED_SCALE_OUT: &str = "autoscaling.keda.sh/paused-scale-out";

@@ -11,6 +11,7 @@ use super::{
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
 use engine::model::live_pod::Pod;
+use engine::model::metadata::KEDA_PAUSED_REPLICAS;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::{Workload, WorkloadKind};
 
@@ -57,17 +58,13 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     Some((explanation, steps))
 }
 
-/// The annotation that makes KEDA keep a workload at a number of pods (its documentation, "Pause
-/// autoscaling").
-const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
-
 /// The way out that stops the pods of a workload. KEDA writes an autoscaler from a ScaledObject but,
 /// unlike an autoscaler, also scales up from 0.
 fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
-    if let Some(name) = scaled_object_of(waiting, pod) {
-        let target = changed::scaled_object(name);
-        let [pause, resume] = [format!("{PAUSED}=0"), format!("{PAUSED}-")];
-        let resume = waiting.in_namespace(&["annotate", &target, &resume]);
+    if let Some(target) = scaled_object_of(waiting, pod) {
+        let pause = format!("{KEDA_PAUSED_REPLICAS}=0");
+        let resume =
+            waiting.in_namespace(&["annotate", &target, &format!("{KEDA_PAUSED_REPLICAS}-")]);
         return changed.change(
             waiting.in_namespace(&["annotate", &target, &pause, "--overwrite"]),
             &format!(
@@ -106,12 +103,12 @@ fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost:
     }
 }
 
-/// The ScaledObject of KEDA that scales the workload of a pod.
-fn scaled_object_of<'a>(waiting: &WaitingPod<'a>, pod: &Pod) -> Option<&'a str> {
+/// The ScaledObject of KEDA that scales the workload of a pod, as kubectl takes it.
+fn scaled_object_of(waiting: &WaitingPod<'_>, pod: &Pod) -> Option<String> {
     let workload = waiting.workload_of(pod)?;
     let autoscalers = waiting.view().autoscalers(workload);
     let mut scaled = autoscalers.into_iter().filter_map(|it| it.scaled_object());
-    Some(scaled.next()?.as_str())
+    scaled.next().map(|name| changed::scaled_object(name))
 }
 
 /// The way out that adds affinity: the pods of the waiting workload follow those that have the
