@@ -332,6 +332,7 @@ impl Copy {
         fs::create_dir_all(&into).map_err(Failure::Copy)?;
         let at = into.join(name);
         if original.is_dir() {
+            self.count(1, 0)?;
             return link(&self.of_original(original), &at).map_err(Failure::Copy);
         }
         self.copy_file(original, &at)?;
