@@ -150,6 +150,17 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let tree = self.tree;
         let id = tree.target(self.id);
+        if !matches!(tree.node(id).shape, Shape::Sequence) {
+            return self.deserialize_map(visitor);
+        }
+        let items = tree.children(id).map(|id| self.at(id));
+        let read = SeqDeserializer::new(items).deserialize_any(visitor);
+        read.map_err(|error| self.here(error))
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        let tree = self.tree;
+        let id = tree.target(self.id);
         match &tree.node(id).shape {
             Shape::Scalar(_) if self.is_placeholder(id) => visitor.visit_unit(),
             Shape::Scalar(scalar) => match scalar.meaning() {
@@ -163,10 +174,7 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
                 },
                 Meaning::Text => visitor.visit_borrowed_str(&scalar.text),
             },
-            Shape::Sequence => {
-                let items = tree.children(id).map(|id| self.at(id));
-                SeqDeserializer::new(items).deserialize_any(visitor)
-            }
+            Shape::Sequence => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
             Shape::Mapping => {
                 let entries = tree.entries(id).into_iter();
                 visitor.visit_map(MapDeserializer::new(entries.map(|it| self.pair(it))))
@@ -222,10 +230,7 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        match &self.tree.node(self.tree.target(self.id)).shape {
-            Shape::Sequence => Err(self.here(de::Error::invalid_type(Unexpected::Seq, &visitor))),
-            _ => self.deserialize_any(visitor),
-        }
+        self.deserialize_map(visitor)
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -234,7 +239,7 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
 
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        unit unit_struct seq tuple tuple_struct map identifier
+        unit unit_struct seq tuple tuple_struct identifier
     }
 }
 

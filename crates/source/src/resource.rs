@@ -7,9 +7,9 @@ use kube::{Api, Client};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use engine::model::ListRoom;
 use engine::model::object::{Object, ObjectKind};
 use engine::model::workload::WorkloadKind;
+use engine::model::{ListRoom, from_json};
 
 /// Selects pods that have not ended: ended pods use no volume, and no user writes their status.
 /// Labels would exclude more, because nearly all pods and ReplicaSets have an owner that is judged
@@ -90,9 +90,8 @@ impl RawObject {
         kind.read(self.json.get(), &ListRoom::endless())
     }
 
-    /// Reads the object as a `T`.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
-        serde_json::from_str(self.json.get())
+        from_json(self.json.get())
     }
 
     pub(super) fn name(&self) -> &str {

@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
@@ -37,6 +38,15 @@ impl ListRoom {
 
 /// A deserializer or a visitor whose lists take their memory from the room.
 pub(super) struct Bounded<'r, T>(pub(super) T, pub(super) &'r ListRoom);
+
+/// Reads an object, or a part of one, from JSON.
+///
+/// # Errors
+/// The text is not JSON, or a field does not have the type that it has in the API.
+pub fn from_json<'de, T: Deserialize<'de>>(json: &'de str) -> serde_json::Result<T> {
+    let mut json = serde_json::Deserializer::from_str(json);
+    T::deserialize(Bounded(&mut json, &ListRoom::endless()))
+}
 
 /// Methods whose visitor may see a list, and those whose visitor sees a single value.
 macro_rules! forward {
@@ -188,8 +198,6 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Bounded<'_, A> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-
-    use serde::Deserialize;
 
     use super::super::object::ObjectKind;
     use super::*;

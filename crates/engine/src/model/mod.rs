@@ -37,7 +37,7 @@ pub mod words;
 pub mod workload;
 mod workload_reader;
 
-pub use bounded::ListRoom;
+pub use bounded::{ListRoom, from_json};
 
 /// A short string, kept inline up to 24 bytes.
 pub type Text = compact_str::CompactString;

@@ -1,8 +1,8 @@
 //! Objects that exist nowhere, about which the engine is asked.
 
-use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
+use crate::model::ListRoom;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::verdict::Document;
@@ -19,7 +19,7 @@ pub(super) fn deployment(namespace: &str, source: &Value) -> Option<Workload> {
         "spec": { "template": { "spec": { "volumes": [volume] } } },
     });
     let kind = ObjectKind::Workload(WorkloadKind::Deployment);
-    match DeserializeSeed::deserialize(kind, document) {
+    match kind.read(&document.to_string(), &ListRoom::endless()) {
         Ok(Object::Workload(workload)) => Some(workload),
         _ => None,
     }
