@@ -1,7 +1,8 @@
 //! The nodes to which a workload's pods can go.
 
+use hashbrown::HashSet;
 use std::borrow::Cow;
-use std::collections::HashSet;
+
 use std::iter;
 
 use super::Facts;

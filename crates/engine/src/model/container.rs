@@ -1,6 +1,8 @@
 //! The fields that are read from a pod's containers.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+use hashbrown::{HashMap, HashSet};
 
 use serde::Deserialize;
 use serde::de::Deserializer;

@@ -1,6 +1,7 @@
 //! Pod templates: the fields that decide on which nodes pods can run and which volumes they use.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
+
 use std::fmt;
 
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! What a rule finds.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use super::{Certainty, Outcome};
 use crate::model::Text;

@@ -31,7 +31,7 @@ pub(crate) use messages::described;
 pub use outcome::Outcome;
 pub(crate) use strategies::{RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, recreate_once};
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use jiff::Timestamp;
 

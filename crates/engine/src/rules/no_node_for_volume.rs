@@ -48,7 +48,7 @@
 //! Unbound claims, pods that no known node takes even without their volumes, clusters without
 //! known nodes, and clusters where Karpenter makes nodes.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use super::{Certainty, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::affinity::matches_itself;

@@ -47,7 +47,7 @@
 //! Shared files (NFS, EFS), drivers that the catalog says nothing about, raw block devices
 //! where only file systems are refused or damaged, and Recreate with one replica.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use super::{Hazard, On, Outcome, Rule, Scaling, messages, strategies};
 use crate::analysis::{Analysis, AttachConstraint, ByDriver, UsedVolume, users};

@@ -49,7 +49,7 @@
 //! volumes are what its name says for sure, or else attached ones. Those findings are likely or
 //! assumed, under their own rules.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use super::{Hazard, On, Outcome, Rule, Scaling, Subject, codes, judge as judge_all, messages};
 use crate::analysis::attach_constraint::Missing;

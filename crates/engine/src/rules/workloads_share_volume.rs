@@ -62,7 +62,7 @@
 //! merely follows is reported: the other may move while it stays. Pods that end and wait for each
 //! other's ReadWriteOncePod volume.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use super::{Certainty, Hazard, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::affinity::{self, POD_NAME, Strays};

@@ -1,6 +1,6 @@
 //! The order of objects that are judged together and are facts for each other.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::model::Text;
 use crate::model::metadata::Metadata;

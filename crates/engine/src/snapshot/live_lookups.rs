@@ -1,7 +1,8 @@
 //! Look-ups that the API server answers for one judgement.
 
+use hashbrown::HashMap;
 use std::cell::RefCell;
-use std::collections::HashMap;
+
 use std::fmt;
 
 use super::key::ObjectKey;

@@ -1,6 +1,6 @@
 //! The facts of a cluster, updated object by object.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use super::key::ObjectKey;
 use super::lookup::Lookup;

@@ -1,8 +1,8 @@
 //! The facts of one judgement: a snapshot, and an overlay with further facts.
 
+use hashbrown::HashSet;
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::HashSet;
 
 use super::batch::Turn;
 use super::key::{IndexKey, ObjectKey};

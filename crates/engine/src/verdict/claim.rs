@@ -1,6 +1,6 @@
 //! Judging a claim, alone and with the workloads that wait for it.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use super::{Evaluation, Finding, Verdict};
 use crate::analysis::{Analysis, Facts};

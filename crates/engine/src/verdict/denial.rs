@@ -3,6 +3,8 @@
 //! Users read it in a terminal or in a controller's condition, where long text is cut off or
 //! skipped. The finding's message is complete.
 
+use std::borrow::Cow;
+
 use crate::model::object::ObjectRef;
 use crate::model::words::cut;
 use crate::rules::Hazard;
@@ -10,27 +12,32 @@ use crate::rules::Hazard;
 /// Characters of a denial for one finding.
 pub const DENIAL_LENGTH: usize = 350;
 
+/// The sentences that say the cause, the most complete one first.
+const CAUSES: [fn(&Hazard) -> Cow<'_, str>; 4] = [
+    |hazard| hazard.what.as_str().into(),
+    |hazard| without_asides(&hazard.what).into(),
+    |hazard| format!("{}.", hazard.brief).into(),
+    // The part after a semicolon says what to do.
+    |hazard| format!("{}.", hazard.brief.split(';').next().unwrap_or_default()).into(),
+];
+
 /// The longest denial for `hazard` that fits. `ways` are sentences that say what to do, the best
 /// first; if there are none, the first step of the rule's advice is used.
 pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> String {
     let more = format!("More: multi-attach-guard rules {}", hazard.rule);
-    let brief = format!("{}.", hazard.brief);
+    let object = format!("{object}: ");
+    let length = |text: &str| text.chars().count();
+    let room = DENIAL_LENGTH - length(&more) - 1;
+    let room_for_both = room.saturating_sub(length(&object) + 1);
     let step = [first_step(&hazard.advice)];
     let ways = if ways.is_empty() { &step } else { ways };
-    // The part after a semicolon says what to do.
-    let briefest = format!("{}.", hazard.brief.split(';').next().unwrap_or_default());
-    let plain = without_asides(&hazard.what);
-    let causes = [&hazard.what, &plain, &brief, &briefest];
-    let fits = |text: &String| text.chars().count() <= DENIAL_LENGTH;
-    ways.iter()
-        .flat_map(|way| causes.iter().map(move |cause| (cause, way)))
-        .map(|(cause, way)| format!("{object}: {cause} {way} {more}"))
-        .chain(std::iter::once_with(|| format!("{object}: {brief} {more}")))
-        .find(fits)
-        .unwrap_or_else(|| {
-            let room = DENIAL_LENGTH - more.chars().count() - 1;
-            format!("{} {more}", cut(&format!("{object}: {brief}"), room))
-        })
+    let mut both = (ways.iter()).flat_map(|way| CAUSES.iter().map(move |it| (it(hazard), way)));
+    let fitting = both.find(|(cause, way)| length(cause) + length(way) <= room_for_both);
+    let said = match fitting {
+        Some((cause, way)) => [&object, &*cause, " ", way].concat(),
+        None => format!("{object}{}.", hazard.brief),
+    };
+    [&*cut(&said, room), " ", &more].concat()
 }
 
 /// The text without its parentheses.
