@@ -191,13 +191,15 @@ impl Connection {
     }
 
     /// Counts a request until its response has been sent.
-    fn begin(self: &Arc<Self>) -> InFlight {
+    pub(super) fn begin(self: &Arc<Self>, version: Version) -> InFlight {
         let mut activity = self.activity();
+        let now = Instant::now();
         activity.has_requests = true;
         activity.in_flight += 1;
-        activity.last = Instant::now();
+        activity.last = now;
         InFlight {
             connection: Arc::clone(self),
+            is_last: version == Version::HTTP_11 && now >= self.old,
             is_ready: false,
         }
     }
@@ -242,20 +244,39 @@ impl Drop for ConnectionGuard {
 }
 
 /// A request on a connection, until its response has been sent.
-struct InFlight {
+pub(super) struct InFlight {
     connection: Arc<Connection>,
+    /// Whether the connection closes after it.
+    is_last: bool,
     is_ready: bool,
 }
 
 impl InFlight {
-    /// Records that the response is ready for the client.
-    fn ready(&mut self) {
+    /// The response, which counts until it has been sent. It holds its [`Charge`] for the same
+    /// time.
+    pub(super) async fn hold(mut self, response: Response) -> Response {
+        let (mut head, body) = response.into_parts();
+        let charge: Option<Arc<Charge>> = head.extensions.remove();
+        if self.is_last {
+            let close = HeaderValue::from_static("close");
+            head.headers.insert(CONNECTION, close);
+        }
+        // Every response here is in memory already.
+        let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
         let mut activity = self.connection.activity();
+        activity.has_reviewed |= charge.is_some() && head.status.is_success();
         if activity.unread == 0 {
             activity.unread_since = Instant::now();
         }
         activity.unread += 1;
+        drop(activity);
         self.is_ready = true;
+        let pending = PendingResponse {
+            bytes,
+            _charge: charge,
+            _in_flight: self,
+        };
+        Response::from_parts(head, Body::from(Bytes::from_owner(pending)))
     }
 }
 
@@ -289,30 +310,14 @@ impl AsRef<[u8]> for PendingResponse {
 }
 
 /// Middleware that counts a request as in flight on its connection until its response has been
-/// sent. The response holds its [`Charge`] for the same time.
+/// sent.
 pub(super) async fn in_flight(
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let mut in_flight = connection.begin();
-    let is_last = request.version() == Version::HTTP_11 && Instant::now() >= connection.old;
-    let (mut head, body) = next.run(request).await.into_parts();
-    let charge: Option<Arc<Charge>> = head.extensions.remove();
-    connection.activity().has_reviewed |= charge.is_some() && head.status.is_success();
-    if is_last {
-        let close = HeaderValue::from_static("close");
-        head.headers.insert(CONNECTION, close);
-    }
-    // Every response here is in memory already.
-    let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    in_flight.ready();
-    let pending = PendingResponse {
-        bytes,
-        _charge: charge,
-        _in_flight: in_flight,
-    };
-    Response::from_parts(head, Body::from(Bytes::from_owner(pending)))
+    let in_flight = connection.begin(request.version());
+    in_flight.hold(next.run(request).await).await
 }
 
 #[cfg(test)]
@@ -345,8 +350,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_connection_that_was_idle_longest_makes_room() {
         let (connections, guards) = full_of(3).await;
-        let _in_flight = guards[0].connection.begin();
-        drop(guards[1].connection.begin());
+        let _in_flight = guards[0].connection.begin(Version::HTTP_11);
+        drop(guards[1].connection.begin(Version::HTTP_11));
         assert!(connections.admit(None).is_some());
         assert_eq!(evicted(&guards), [2]);
     }
@@ -357,7 +362,7 @@ mod tests {
         guards[0].connection.activity().has_reviewed = true;
         let younger = connections.admit(None).unwrap();
         assert_eq!(evicted(&guards), [1]);
-        let _in_flight = younger.connection.begin();
+        let _in_flight = younger.connection.begin(Version::HTTP_11);
         assert!(connections.admit(None).is_some());
         assert_eq!(evicted(&guards), [0, 1]);
     }
@@ -365,7 +370,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_with_requests_in_flight_stay() {
         let (connections, guards) = full_of(2).await;
-        let _in_flight = [0, 1].map(|at| guards[at].connection.begin());
+        let _in_flight = [0, 1].map(|at| guards[at].connection.begin(Version::HTTP_11));
         assert!(connections.admit(None).is_none());
         assert_eq!(evicted(&guards), [0_usize; 0]);
     }
@@ -382,7 +387,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_in_flight_keeps_a_connection_open_for_half_a_minute() {
         let (_connections, guards) = full_of(1).await;
-        let _in_flight = guards[0].connection.begin();
+        let _in_flight = guards[0].connection.begin(Version::HTTP_11);
         let moment = Duration::from_millis(1);
         tokio::time::advance(MAX_TIMEOUT - moment).await;
         assert_eq!(guards[0].end(LONG), None);
@@ -394,7 +399,7 @@ mod tests {
     async fn an_old_connection_closes_when_nothing_is_in_flight() {
         let (_connections, guards) = full_of(1).await;
         tokio::time::advance(LONG).await;
-        let in_flight = guards[0].connection.begin();
+        let in_flight = guards[0].connection.begin(Version::HTTP_11);
         assert_eq!(guards[0].end(LONG), None);
         drop(in_flight);
         assert_eq!(guards[0].end(LONG), None);

@@ -6,22 +6,19 @@ use std::thread::available_parallelism;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _};
-use axum::error_handling::HandleErrorLayer;
 use axum::extract::{Extension, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
-use tower::limit::GlobalConcurrencyLimitLayer;
-use tower::{BoxError, ServiceBuilder};
+use tokio::time::{Instant, timeout};
 
 use super::body::{MAX_TIMEOUT, ReviewBody, discard};
-use super::connections::in_flight;
+use super::connections::Connection;
 use super::error::{Reason, RequestError};
 use super::limits::Limits;
 use super::memory::{Charge, MemoryLimit, acquire};
@@ -43,6 +40,8 @@ pub(super) struct Reviews<R> {
     pub(super) memory: MemoryLimit,
     reviewer: R,
     metrics: Metrics,
+    /// A permit for each request under way.
+    requests: Semaphore,
     /// The slots in which reviews are judged.
     slots: Arc<Semaphore>,
     /// The slots for reviews above [`INLINE`].
@@ -51,33 +50,26 @@ pub(super) struct Reviews<R> {
 
 impl<R: Reviewer> Reviews<R> {
     pub(super) fn new(reviewer: R, limits: Limits, metrics: Metrics) -> Self {
-        let slots = |count: usize| {
-            let count = count.clamp(1, Semaphore::MAX_PERMITS);
-            Arc::new(Semaphore::new(count))
-        };
+        let semaphore = |count: usize| Semaphore::new(count.clamp(1, Semaphore::MAX_PERMITS));
+        let large = available_parallelism().map_or(1, |it| it.get().min(MOST_LARGE));
         Self {
             limits,
             memory: MemoryLimit::new(&limits),
             reviewer,
             metrics,
-            slots: slots(limits.in_flight),
-            large_slots: slots(available_parallelism().map_or(1, |it| it.get().min(MOST_LARGE))),
+            requests: semaphore(limits.requests),
+            slots: Arc::new(semaphore(limits.in_flight)),
+            large_slots: Arc::new(semaphore(large)),
         }
     }
 }
 
 /// Routes `POST /mutate` and `POST /validate`.
 ///
-/// From the outside in, a request passes the counters, then the limits on all requests, then the
+/// From the outside in, a request passes the counters and the limits on all requests, then the
 /// handlers, which take the other limited resources (bytes, slots) once they need them.
 pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
-    let layers = ServiceBuilder::new()
-        .layer(from_fn(in_flight))
-        .layer(from_fn_with_state(Arc::clone(&reviews), observe::<R>))
-        .layer(HandleErrorLayer::new(shed))
-        .load_shed()
-        .layer(GlobalConcurrencyLimitLayer::new(reviews.limits.requests))
-        .timeout(MAX_TIMEOUT);
+    let layer = from_fn_with_state(Arc::clone(&reviews), count::<R>);
     let refuse = |error: fn() -> RequestError| {
         async move |State(reviews): State<Arc<Reviews<R>>>, request: Request| {
             let (head, body) = request.into_parts();
@@ -95,29 +87,31 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
         .route("/mutate", review(Endpoint::Mutate))
         .route("/validate", review(Endpoint::Validate))
         .fallback(refuse(|| RequestError::NotFound))
-        .layer(layers)
+        .layer(layer)
         .with_state(reviews)
 }
 
-/// Answers if too many requests are under way, or if this one took longer than any API server
-/// waits.
-async fn shed(_: BoxError) -> RequestError {
-    RequestError::Busy
-}
-
-/// Counts a request and its result. The response to a refused request takes memory
-/// until it has been sent, like an answer.
-async fn observe<R: Reviewer>(
+/// Counts a request and its result, also as in flight on its connection until its response has been
+/// sent. A request is refused if too many are under way, or if it takes longer than any API server
+/// waits. The response to a refused request takes memory until it has been sent, like an answer.
+async fn count<R: Reviewer>(
     State(reviews): State<Arc<Reviews<R>>>,
+    Extension(connection): Extension<Arc<Connection>>,
     request: Request,
     next: Next,
 ) -> Response {
+    let in_flight = connection.begin(request.version());
     let started = Instant::now();
     let metrics = &reviews.metrics;
     let path = request.uri().path().strip_prefix('/');
     let endpoint = Endpoint::ALL.into_iter().find(|it| path == Some(it.name()));
-    let _in_flight = endpoint.map(|_| Held::new(&metrics.in_flight));
-    let mut response = next.run(request).await;
+    let _counted = endpoint.map(|_| Held::new(&metrics.in_flight));
+    let answer = async {
+        let _permit = reviews.requests.try_acquire().ok()?;
+        timeout(MAX_TIMEOUT, next.run(request)).await.ok()
+    };
+    let answer = answer.await;
+    let mut response = answer.unwrap_or_else(|| RequestError::Busy.into_response());
     if let Some(Reason(reason)) = response.extensions_mut().remove() {
         metrics.refusals.get_or_create(&[("reason", reason)]).inc();
         let length = response.body().size_hint().lower();
@@ -133,7 +127,7 @@ async fn observe<R: Reviewer>(
             .get_or_create(&[("endpoint", endpoint.name())]);
         durations.observe(started.elapsed().as_secs_f64());
     }
-    response
+    in_flight.hold(response).await
 }
 
 impl<R: Reviewer> Reviews<R> {
