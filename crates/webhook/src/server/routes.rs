@@ -104,14 +104,14 @@ async fn count<R: Reviewer>(
     let started = Instant::now();
     let metrics = &reviews.metrics;
     let path = request.uri().path().strip_prefix('/');
-    let endpoint = Endpoint::ALL.into_iter().find(|it| path == Some(it.name()));
+    let endpoint = path.and_then(Endpoint::from_name);
     let _counted = endpoint.map(|_| Held::new(&metrics.in_flight));
     let answer = async {
         let _permit = reviews.requests.try_acquire().ok()?;
         timeout(MAX_TIMEOUT, next.run(request)).await.ok()
     };
-    let answer = answer.await;
-    let mut response = answer.unwrap_or_else(|| RequestError::Busy.into_response());
+    let busy = || RequestError::Busy.into_response();
+    let mut response = answer.await.unwrap_or_else(busy);
     if let Some(Reason(reason)) = response.extensions_mut().remove() {
         metrics.refusals.get_or_create(&[("reason", reason)]).inc();
         let length = response.body().size_hint().lower();
@@ -122,9 +122,8 @@ async fn count<R: Reviewer>(
         }
     }
     if let Some(endpoint) = endpoint {
-        let durations = metrics
-            .durations
-            .get_or_create(&[("endpoint", endpoint.name())]);
+        let labels = [("endpoint", endpoint.name())];
+        let durations = metrics.durations.get_or_create(&labels);
         durations.observe(started.elapsed().as_secs_f64());
     }
     in_flight.hold(response).await
