@@ -9,7 +9,7 @@ use super::review;
 
 /// A policy is refused with its place in the file, or it answers a review.
 pub fn run(bytes: &[u8]) {
-    let policy = match Policy::parse_bytes(bytes, "policy.yaml") {
+    let policy = match Policy::parse(bytes, "policy.yaml") {
         Ok(policy) => policy,
         Err(error) => {
             let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count() as u64;

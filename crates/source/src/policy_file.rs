@@ -98,7 +98,7 @@ impl PolicyFile {
 }
 
 fn parse(path: &Path, content: &[u8]) -> Result<EffectivePolicy, PolicyFileError> {
-    with_catalog(Policy::parse_bytes(content, &path.display().to_string())?)
+    with_catalog(Policy::parse(content, &path.display().to_string())?)
 }
 
 fn with_catalog(policy: Policy) -> Result<EffectivePolicy, PolicyFileError> {

@@ -44,19 +44,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reads a policy from a file's bytes, as [`Self::parse`] does.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::parse`], and the place of the first bytes that are not UTF-8.
-    pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Self, PolicyError> {
-        let text = str::from_utf8(bytes).map_err(|error| {
-            let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
-            PolicyError::not_text(file, &String::from_utf8_lossy(good))
-        })?;
-        Self::parse(text, file)
-    }
-
     /// The assumption about the number of nodes.
     pub fn nodes(&self) -> Nodes {
         self.nodes

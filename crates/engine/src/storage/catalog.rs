@@ -1,7 +1,7 @@
 //! The catalog: every known provisioner, found by name.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 
@@ -35,16 +35,18 @@ impl Catalog {
     ///
     /// # Errors
     /// The embedded file cannot be read, which a test rules out.
+    // Inline for the reason for which `Policy::parse` is generic.
+    #[inline]
     pub fn embedded() -> Result<&'static Self, &'static CatalogError> {
-        static CATALOG: LazyLock<Result<Catalog, CatalogError>> =
-            LazyLock::new(|| Catalog::from_yaml(EMBEDDED));
-        CATALOG.as_ref()
+        static CATALOG: OnceLock<Result<Catalog, CatalogError>> = OnceLock::new();
+        CATALOG.get_or_init(|| Self::from_yaml(EMBEDDED)).as_ref()
     }
 
     /// Reads a catalog in the form of `catalog.yaml`.
     ///
     /// # Errors
     /// The text is not YAML, has an unknown word, or names a provisioner twice.
+    #[inline]
     fn from_yaml(text: &str) -> Result<Self, CatalogError> {
         let file: CatalogFile<Entry> = serde_saphyr::from_str(text)?;
         let mut catalog = Self {

@@ -38,6 +38,7 @@ impl Listed {
 ///
 /// # Errors
 /// The embedded file cannot be read, which a test rules out.
+#[inline]
 pub fn listing() -> Result<Vec<Listed>, CatalogError> {
     let mut file: CatalogFile<Listed> = serde_saphyr::from_str(EMBEDDED)?;
     let mut listed = Vec::with_capacity(file.provisioners.len());
