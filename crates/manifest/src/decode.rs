@@ -158,6 +158,7 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
         read.map_err(|error| self.here(error))
     }
 
+    /// Anything but a list: serde's readers of a struct from a list of its values are not compiled.
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let tree = self.tree;
         let id = tree.target(self.id);

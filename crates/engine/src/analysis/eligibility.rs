@@ -1,9 +1,9 @@
 //! The nodes to which a workload's pods can go.
 
-use hashbrown::HashSet;
 use std::borrow::Cow;
-
 use std::iter;
+
+use hashbrown::HashSet;
 
 use super::Facts;
 use super::admission::Additions;

@@ -39,13 +39,14 @@ impl ListRoom {
 /// A deserializer or a visitor whose lists take their memory from the room.
 pub(super) struct Bounded<'r, T>(pub(super) T, pub(super) &'r ListRoom);
 
-/// Reads an object, or a part of one, from JSON.
+/// Reads an object from JSON: a struct only from a JSON object, never from a list of its values.
 ///
 /// # Errors
 /// The text is not JSON, or a field does not have the type that it has in the API.
 pub fn from_json<'de, T: Deserialize<'de>>(json: &'de str) -> serde_json::Result<T> {
     let mut json = serde_json::Deserializer::from_str(json);
-    T::deserialize(Bounded(&mut json, &ListRoom::endless()))
+    let value = T::deserialize(Bounded(&mut json, &ListRoom::endless()))?;
+    json.end().map(|()| value)
 }
 
 /// Methods whose visitor may see a list, and those whose visitor sees a single value.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::{HashMap, HashSet};
-
 use serde::Deserialize;
 use serde::de::Deserializer;
 

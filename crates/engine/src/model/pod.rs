@@ -1,9 +1,8 @@
 //! Pod templates: the fields that decide on which nodes pods can run and which volumes they use.
 
-use hashbrown::HashSet;
-
 use std::fmt;
 
+use hashbrown::HashSet;
 use serde::Deserialize;
 use serde::de::Deserializer;
 

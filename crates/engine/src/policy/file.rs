@@ -158,11 +158,11 @@ impl Policy {
     /// # Errors
     ///
     /// The first word in the text that the policy does not know or cannot use, or the first bytes
-    /// that are not UTF-8, with the place.
+    /// that are not UTF-8, each with its place.
     // Generic, so that the YAML reader is compiled in the crate that calls this, for size. It would
     // be a fifth of this crate, which is compiled for speed.
-    pub fn parse(text: impl AsRef<[u8]>, file: &str) -> Result<Self, PolicyError> {
-        let bytes = text.as_ref();
+    pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Self, PolicyError> {
+        let bytes = content.as_ref();
         let text = str::from_utf8(bytes).map_err(|error| {
             let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
             PolicyError::not_text(file, &String::from_utf8_lossy(good))

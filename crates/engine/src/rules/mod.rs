@@ -32,7 +32,6 @@ pub use outcome::Outcome;
 pub(crate) use strategies::{RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, recreate_once};
 
 use hashbrown::HashSet;
-
 use jiff::Timestamp;
 
 pub use crate::analysis::Certainty;

@@ -1,9 +1,9 @@
 //! Look-ups that the API server answers for one judgement.
 
-use hashbrown::HashMap;
 use std::cell::RefCell;
-
 use std::fmt;
+
+use hashbrown::HashMap;
 
 use super::key::ObjectKey;
 use super::lookup::Lookup;

@@ -1,8 +1,9 @@
 //! The facts of one judgement: a snapshot, and an overlay with further facts.
 
-use hashbrown::HashSet;
 use std::borrow::Cow;
 use std::cmp::Reverse;
+
+use hashbrown::HashSet;
 
 use super::batch::Turn;
 use super::key::{IndexKey, ObjectKey};

@@ -35,7 +35,7 @@ impl Catalog {
     ///
     /// # Errors
     /// The embedded file cannot be read, which a test rules out.
-    // Inline for the reason for which `Policy::parse` is generic.
+    // Inline for the same reason that `Policy::parse` is generic.
     #[inline]
     pub fn embedded() -> Result<&'static Self, &'static CatalogError> {
         static CATALOG: OnceLock<Result<Catalog, CatalogError>> = OnceLock::new();

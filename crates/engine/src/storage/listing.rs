@@ -38,6 +38,7 @@ impl Listed {
 ///
 /// # Errors
 /// The embedded file cannot be read, which a test rules out.
+// Inline for the same reason that `Policy::parse` is generic.
 #[inline]
 pub fn listing() -> Result<Vec<Listed>, CatalogError> {
     let mut file: CatalogFile<Listed> = serde_saphyr::from_str(EMBEDDED)?;

@@ -8,9 +8,9 @@
 //!
 //! axum-server accepts, serves and drains both. A review passes, in this order: the cap on
 //! connections (`connections`), the handshake, and hyper's limits on headers and streams
-//! (`connection`), the deadlines of its connection (`stream`), limits on requests in tower layers
-//! (`routes`), limits on its body (`body`) and on the memory of all bodies (`memory`), slots to be
-//! judged in (`routes`). Most of the numbers are in [`Limits`].
+//! (`connection`), the deadlines of its connection (`stream`), the limit on requests (`routes`),
+//! limits on its body (`body`) and on the memory of all bodies (`memory`), slots to be judged in
+//! (`routes`). Most of the numbers are in [`Limits`].
 
 mod admin;
 mod body;

@@ -40,7 +40,7 @@ pub(super) struct Reviews<R> {
     pub(super) memory: MemoryLimit,
     reviewer: R,
     metrics: Metrics,
-    /// A permit for each request under way.
+    /// The permits for requests to be under way.
     requests: Semaphore,
     /// The slots in which reviews are judged.
     slots: Arc<Semaphore>,
@@ -69,7 +69,7 @@ impl<R: Reviewer> Reviews<R> {
 /// From the outside in, a request passes the counters and the limits on all requests, then the
 /// handlers, which take the other limited resources (bytes, slots) once they need them.
 pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
-    let layer = from_fn_with_state(Arc::clone(&reviews), count::<R>);
+    let layer = from_fn_with_state(Arc::clone(&reviews), count_and_limit::<R>);
     let refuse = |error: fn() -> RequestError| {
         async move |State(reviews): State<Arc<Reviews<R>>>, request: Request| {
             let (head, body) = request.into_parts();
@@ -91,10 +91,11 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
         .with_state(reviews)
 }
 
-/// Counts a request and its result, also as in flight on its connection until its response has been
-/// sent. A request is refused if too many are under way, or if it takes longer than any API server
-/// waits. The response to a refused request takes memory until it has been sent, like an answer.
-async fn count<R: Reviewer>(
+/// Counts a request, its result, and its time in flight on its connection, which ends when its
+/// response has been sent. A request is refused if too many are under way, or if it takes longer
+/// than any API server waits. The response to a refused request takes memory until it has been
+/// sent, like an answer.
+async fn count_and_limit<R: Reviewer>(
     State(reviews): State<Arc<Reviews<R>>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
@@ -192,5 +193,62 @@ impl<R: Reviewer> Reviews<R> {
             return Err(RequestError::Panic);
         };
         Ok((reviewed.map_err(RequestError::Malformed)?, body.charge))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::net::IpAddr;
+
+    use axum::http::StatusCode;
+    use tower::Service as _;
+
+    use super::super::connections::Connections;
+    use super::*;
+    use crate::admission::MalformedReview;
+
+    /// A reviewer that never answers.
+    struct Silent;
+
+    impl Reviewer for Silent {
+        async fn review(
+            &self,
+            _: Endpoint,
+            _: &[u8],
+            _: Option<IpAddr>,
+            _: Instant,
+        ) -> Result<Answer, MalformedReview> {
+            pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_without_end_is_refused_and_makes_room_for_another() {
+        let limits = Limits {
+            requests: 1,
+            ..Limits::default()
+        };
+        let reviews = Reviews::new(Silent, limits, Metrics::new(&[]));
+        let connections = Connections::new(limits, None, None);
+        let guard = connections.admit(None).unwrap();
+        let router = router(Arc::new(reviews));
+        let send = || {
+            let request = Request::post("/validate")
+                .header(CONTENT_TYPE, "application/json")
+                .extension(Arc::clone(&guard.connection))
+                .body(Body::from("{}"))
+                .unwrap();
+            let mut router = router.clone();
+            async move {
+                let started = Instant::now();
+                let response = router.call(request).await.unwrap();
+                assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+                started.elapsed()
+            }
+        };
+        let (first, second) = tokio::join!(send(), send());
+        assert!(second.is_zero());
+        assert_eq!([first, send().await], [MAX_TIMEOUT; 2]);
     }
 }
