@@ -22,17 +22,15 @@ const CAUSES: [fn(&Hazard) -> Cow<'_, str>; 4] = [
 ];
 
 /// The longest denial for `hazard` that fits. `ways` are sentences that say what to do, the best
-/// first; if there are none, the first step of the rule's advice is used.
+/// first.
 pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> String {
     let more = format!("More: multi-attach-guard rules {}", hazard.rule);
     let object = format!("{object}: ");
     let length = |text: &str| text.chars().count();
     let room = DENIAL_LENGTH - length(&more) - 1;
-    let room_for_both = room.saturating_sub(length(&object) + 1);
-    let step = [first_step(&hazard.advice)];
-    let ways = if ways.is_empty() { &step } else { ways };
     let mut both = (ways.iter()).flat_map(|way| CAUSES.iter().map(move |it| (it(hazard), way)));
-    let fitting = both.find(|(cause, way)| length(cause) + length(way) <= room_for_both);
+    // A blank between the two takes the last character.
+    let fitting = both.find(|(cause, way)| length(&object) + length(cause) + length(way) < room);
     let said = match fitting {
         Some((cause, way)) => [&object, &*cause, " ", way].concat(),
         None => format!("{object}{}.", hazard.brief),
@@ -81,7 +79,8 @@ mod tests {
             advice: "Set a to b, or c to d. Or move it.".to_owned(),
             brief: "it hangs".to_owned(),
         };
-        text(&object, &hazard, ways)
+        let step = [first_step(&hazard.advice)];
+        text(&object, &hazard, if ways.is_empty() { &step } else { ways })
     }
 
     #[test]

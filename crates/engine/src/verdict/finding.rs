@@ -89,6 +89,7 @@ impl Finding {
         action: Action,
         decision: Directive,
     ) -> Self {
+        let step = denial::first_step(&hazard.advice);
         Self {
             rule: hazard.rule,
             outcome: hazard.outcome,
@@ -99,11 +100,11 @@ impl Finding {
             volumes: hazard.volumes.clone(),
             message: [&object.to_string(), ": ", &hazard.what, " ", &hazard.advice].concat(),
             brief: hazard.brief.clone(),
-            step: denial::first_step(&hazard.advice),
             denial: match action {
-                Action::Deny => denial::text(object, hazard, &[]),
+                Action::Deny => denial::text(object, hazard, std::slice::from_ref(&step)),
                 _ => String::new(),
             },
+            step,
             remedies: Vec::new(),
             suppressed: decision.suppressed,
             lowered: decision.lowered.filter(|_| action == Action::Warn),

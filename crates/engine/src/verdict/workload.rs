@@ -204,7 +204,9 @@ impl Evaluation<'_> {
             finding.message.push_str(&format!(" {sentence}"));
             ways.push(sentence);
         }
-        finding.denial = denial::text(object, hazard, &ways);
+        if !ways.is_empty() {
+            finding.denial = denial::text(object, hazard, &ways);
+        }
         finding
     }
 
