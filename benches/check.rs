@@ -2,10 +2,7 @@
 //! 10,000 files, each a Deployment and its claim, 4.2 KB. Prints ratios of processor time and the
 //! peak memory, next to the goals.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a bench that cannot run has nothing else to say"
-)]
+#![allow(clippy::unwrap_used, reason = "a bench that cannot run has nothing else to say")]
 
 #[path = "shared/processors.rs"]
 mod processors;
@@ -57,9 +54,7 @@ fn main() {
         });
         let checking = best(|| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
-            command
-                .args(["check", "--format", "json"])
-                .arg(folder.path());
+            command.args(["check", "--format", "json"]).arg(folder.path());
             command
         });
         println!("  reading and parsing:  {}", parsing.shown());
@@ -94,9 +89,7 @@ fn crowds() {
         }
         let checking = best(|| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
-            command
-                .args(["check", "--format", "json"])
-                .arg(folder.path());
+            command.args(["check", "--format", "json"]).arg(folder.path());
             command
         });
         println!("  check:                {}", checking.shown());
@@ -109,11 +102,7 @@ fn megabytes(bytes: usize) -> f64 {
 
 /// Reads and parses everything under `directory`, and discards the result.
 fn parse(directory: &Path) {
-    let found = find(
-        &[directory.to_owned()],
-        &Exclude::nothing(),
-        &mut std::io::empty(),
-    );
+    let found = find(&[directory.to_owned()], &Exclude::nothing(), &mut std::io::empty());
     let reading = read(&found.sources, |_, manifest| {
         black_box(manifest.tree);
     });
@@ -134,11 +123,7 @@ fn generate(directory: &Path, every: Option<usize>) -> usize {
 }
 
 fn manifest(number: usize, at_fault: bool) -> String {
-    let strategy = if at_fault {
-        ""
-    } else {
-        "  strategy:\n    type: Recreate\n"
-    };
+    let strategy = if at_fault { "" } else { "  strategy:\n    type: Recreate\n" };
     let namespace = number % 50;
     let mut env = String::new();
     for variable in 0..27 {
@@ -254,10 +239,7 @@ impl Cost {
 
 /// The run with the least processor time.
 fn best(command: impl Fn() -> Command) -> Cost {
-    (0..RUNS)
-        .map(|_| cost(command()))
-        .min_by_key(|cost| cost.processors)
-        .unwrap()
+    (0..RUNS).map(|_| cost(command())).min_by_key(|cost| cost.processors).unwrap()
 }
 
 fn cost(mut command: Command) -> Cost {
@@ -273,11 +255,7 @@ fn cost(mut command: Command) -> Cost {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    Cost {
-        wall: start.elapsed(),
-        processors: children() - before,
-        memory,
-    }
+    Cost { wall: start.elapsed(), processors: children() - before, memory }
 }
 
 /// `VmHWM` of `proc_pid_status(5)`, in bytes.

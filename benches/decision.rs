@@ -1,10 +1,7 @@
 //! The cost of a decision alone: reading a review, judging it and writing the answer, compared with
 //! only looking for its uid. Prints ratios, next to the goals.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a bench that cannot run has nothing else to say"
-)]
+#![allow(clippy::unwrap_used, reason = "a bench that cannot run has nothing else to say")]
 
 #[path = "shared/mod.rs"]
 mod shared;
@@ -63,12 +60,7 @@ fn main() {
     );
     for sample in samples() {
         let decision = answer(&sample, &small, &effective);
-        assert_eq!(
-            decision != Decision::Denied,
-            sample.allowed,
-            "{}",
-            sample.name
-        );
+        assert_eq!(decision != Decision::Denied, sample.allowed, "{}", sample.name);
         let body = sample.body.as_bytes();
         let [skimmed, read, full, in_large] = fastest([
             &mut || drop(black_box(skim(body))),

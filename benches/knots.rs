@@ -1,10 +1,7 @@
 //! The maximum work that one object can cause: judgements in random clusters that are made to be
 //! hard. Prints the slowest, next to the goal.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a bench that cannot run has nothing else to say"
-)]
+#![allow(clippy::unwrap_used, reason = "a bench that cannot run has nothing else to say")]
 
 #[path = "shared/mod.rs"]
 mod shared;
@@ -35,9 +32,7 @@ impl Document for NoDocument {
 }
 
 fn judge(knot: &Knot, cluster: &Snapshot, effective: &EffectivePolicy) -> Verdict {
-    let Object::Workload(workload) = &knot.judged else {
-        unreachable!("knots are of workloads")
-    };
+    let Object::Workload(workload) = &knot.judged else { unreachable!("knots are of workloads") };
     let reference = ObjectRef {
         api_version: format!("{}/v1", ObjectKind::Workload(workload.kind).group()).into(),
         kind: workload.kind.name().into(),

@@ -45,9 +45,7 @@ const REFUSED: usize = 20;
 
 fn setting<T: FromStr>(name: &str, built_in: T) -> T {
     match std::env::var(name) {
-        Ok(text) => text
-            .parse()
-            .unwrap_or_else(|_| panic!("{name} is not a number: {text}")),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")),
         Err(_) => built_in,
     }
 }
@@ -213,10 +211,7 @@ fn histogram(plane: &ControlPlane) -> BTreeMap<u64, u64> {
     let text = plane.exposition();
     let mut buckets = BTreeMap::new();
     for line in text.lines().filter(|line| line.starts_with(HISTOGRAM)) {
-        let bound = line
-            .split("le=\"")
-            .nth(1)
-            .and_then(|it| it.split('"').next());
+        let bound = line.split("le=\"").nth(1).and_then(|it| it.split('"').next());
         let seconds = bound.and_then(|it| it.parse::<f64>().ok()).unwrap();
         let count: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
         if seconds.is_finite() {
@@ -250,11 +245,8 @@ async fn create(api: &Api<DynamicObject>, object: Value) -> String {
 async fn populate(plane: &ControlPlane, namespace: &str, claims: usize, workloads: usize) {
     let nodes = api(plane, None, "", "Node");
     for name in ["node-a", "node-b"] {
-        create(
-            &nodes,
-            json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } }),
-        )
-        .await;
+        create(&nodes, json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } }))
+            .await;
     }
     let class = json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
@@ -395,10 +387,7 @@ async fn write(deployments: &Api<DynamicObject>, number: usize) {
     if is_refused(number) {
         let refused =
             serde_json::from_value(deployment(number % DEPLOYMENTS, "RollingUpdate")).unwrap();
-        let dry_run = PostParams {
-            dry_run: true,
-            ..PostParams::default()
-        };
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         // With webhooks the request is denied, and that is measured.
         let _ = deployments.create(&dry_run, &refused).await;
         return;

@@ -75,9 +75,7 @@ fn apply_policies(plane: &ControlPlane) {
 
 fn namespace(plane: &ControlPlane, name: &str) {
     let object = object(json!({"kind": "Namespace", "name": name}));
-    plane
-        .send(Method::POST, "/api/v1/namespaces", &object)
-        .unwrap();
+    plane.send(Method::POST, "/api/v1/namespaces", &object).unwrap();
 }
 
 fn deployments(namespace: &str) -> String {
@@ -225,9 +223,7 @@ fn writes() {
                 client.request_text(request).await.is_ok()
             }
         });
-        let made = changes
-            .buffer_unordered(64)
-            .filter(|made| std::future::ready(*made));
+        let made = changes.buffer_unordered(64).filter(|made| std::future::ready(*made));
         made.count().await
     });
     let took = began.elapsed().as_secs_f64();
@@ -274,16 +270,9 @@ fn padding() {
 /// The median time of a create, and the API server's CPU time for one, which other programs on the
 /// machine affect least.
 fn print_times(plane: &ControlPlane, namespaces: [&str; 2], what: &str) {
-    for (list, strategy) in lists()
-        .iter()
-        .flat_map(|it| [(it, "Recreate"), (it, "RollingUpdate")])
+    for (list, strategy) in lists().iter().flat_map(|it| [(it, "Recreate"), (it, "RollingUpdate")])
     {
-        let object = padded(
-            "padded",
-            list,
-            PADDING,
-            &json!({"strategy": {"type": strategy}}),
-        );
+        let object = padded("padded", list, PADDING, &json!({"strategy": {"type": strategy}}));
         let requests =
             namespaces.map(|it| asking::request(Method::POST, &deployments(it), &object));
         let mut spent = [(); 2].map(|()| (Vec::new(), 0.0));

@@ -2,10 +2,7 @@
 //! including 200 HelmReleases of one chart in the repository. Prints the ratio of processor time,
 //! next to the goal. Needs helm on the PATH.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a bench that cannot run has nothing else to say"
-)]
+#![allow(clippy::unwrap_used, reason = "a bench that cannot run has nothing else to say")]
 
 #[path = "shared/processors.rs"]
 mod processors;
@@ -54,10 +51,7 @@ fn main() {
     println!("{FILES} files with {RELEASES} releases, time on the processors:");
     println!("  helm template alone:  {:.2} s", seconds(helm));
     println!("  check:                {:.2} s", seconds(check));
-    println!(
-        "  check beside helm:    {:.2} (goal: 3.00 at most)",
-        seconds(check) / seconds(helm)
-    );
+    println!("  check beside helm:    {:.2} (goal: 3.00 at most)", seconds(check) / seconds(helm));
 }
 
 fn run(mut command: Command) {

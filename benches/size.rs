@@ -8,10 +8,7 @@
 //!
 //! reads rendered manifests, for example the output of `helm template` for many charts.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a bench that cannot run has nothing else to say"
-)]
+#![allow(clippy::unwrap_used, reason = "a bench that cannot run has nothing else to say")]
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,21 +32,11 @@ fn main() {
         if let Object::Workload(workload) = &item.object {
             let source = &found.sources[item.place.source].name;
             let of_kind = sizes.entry(workload.kind.name()).or_default();
-            of_kind.push((
-                size(&item.object),
-                format!("{} in {source}", item.reference),
-            ));
+            of_kind.push((size(&item.object), format!("{} in {source}", item.reference)));
         }
     }
-    println!(
-        "{} files, {} unreadable",
-        found.sources.len(),
-        objects.errors.len()
-    );
-    println!(
-        "{:<24}{:>9}{:>8}{:>6}{:>9}",
-        "kind", "objects", "median", "p99", "largest"
-    );
+    println!("{} files, {} unreadable", found.sources.len(), objects.errors.len());
+    println!("{:<24}{:>9}{:>8}{:>6}{:>9}", "kind", "objects", "median", "p99", "largest");
     for (kind, mut of_kind) in sizes {
         of_kind.sort_unstable();
         let at = |percent: usize| &of_kind[(of_kind.len() - 1) * percent / 100];

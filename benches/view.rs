@@ -2,10 +2,7 @@
 //! the same look-ups in a small one, and look-ups while others write. Prints ratios, next to the
 //! goals.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a bench that cannot run has nothing else to say"
-)]
+#![allow(clippy::unwrap_used, reason = "a bench that cannot run has nothing else to say")]
 
 #[path = "shared/mod.rs"]
 mod shared;
@@ -37,19 +34,15 @@ fn memory_of(what: &str, count: usize, cluster: &mut Snapshot, make: fn(usize) -
         cluster.apply(make(number).read());
     }
     let each = (resident() - before) as f64 / count as f64;
-    println!(
-        "memory per {what}, beside 1 KiB: {:.2} (goal: 1.00 at most)",
-        each / 1024.0
-    );
+    println!("memory per {what}, beside 1 KiB: {:.2} (goal: 1.00 at most)", each / 1024.0);
 }
 
 /// The look-ups of one decision about a Deployment with one claim.
 fn decision(view: View<'_>, number: usize) {
     let namespace = namespace(number);
     let name = claim_name(number);
-    let labels: Labels = [("app.kubernetes.io/instance", format!("checkout-{number}"))]
-        .into_iter()
-        .collect();
+    let labels: Labels =
+        [("app.kubernetes.io/instance", format!("checkout-{number}"))].into_iter().collect();
     let hint = NodeHint {
         key: "topology.kubernetes.io/zone",
         values: vec!["eu-central-1a".into()].into(),
@@ -101,10 +94,7 @@ fn beside_a_writer(cluster: &RwLock<Snapshot>, pause: Option<Duration>) -> [Dura
         }
         for round in 0..DECISIONS {
             let start = Instant::now();
-            decision(
-                cluster.read().unwrap().view(),
-                round * 7919 % LARGE.workloads,
-            );
+            decision(cluster.read().unwrap().view(), round * 7919 % LARGE.workloads);
             times.push(start.elapsed());
         }
         done.store(true, Ordering::Relaxed);
@@ -135,10 +125,7 @@ fn main() {
         "look-ups of a decision in {} nodes, {} claims, {} workloads, beside a nearly empty cluster:",
         LARGE.nodes, LARGE.claims, LARGE.workloads
     );
-    println!(
-        "  about the same few objects: {:.2} (goal: 1.20 at most)",
-        ratio(same)
-    );
+    println!("  about the same few objects: {:.2} (goal: 1.20 at most)", ratio(same));
     println!("  about other objects each time: {:.2}", ratio(spread));
     let large = RwLock::new(large);
     let alone = beside_a_writer(&large, None);

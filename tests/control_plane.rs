@@ -1,9 +1,6 @@
 //! Tests of the harness itself, and of its tables of Kubernetes' feature gates and enumerations.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "in a test, the panic and its message are the report"
-)]
+#![allow(clippy::unwrap_used, reason = "in a test, the panic and its message are the report")]
 
 mod harness;
 
@@ -154,10 +151,8 @@ fn the_table_of_feature_gates_is_what_each_minor_has() {
     assert_eq!(heads[1..=oldest_first.len()], oldest_first[..]);
     let columns = 1 + oldest_first.len();
     let written: BTreeSet<String> = rows.map(|row| row_of(row, columns)).collect();
-    let actual: BTreeSet<String> = actual
-        .into_iter()
-        .map(|(gate, states)| format!("{gate} {}", states.join(" ")))
-        .collect();
+    let actual: BTreeSet<String> =
+        actual.into_iter().map(|(gate, states)| format!("{gate} {}", states.join(" "))).collect();
     let wrong: Vec<_> = actual.symmetric_difference(&written).collect();
     assert!(
         wrong.is_empty(),
@@ -177,11 +172,7 @@ fn row_of(row: &str, columns: usize) -> String {
 fn gates(source: &str, minor: &str) -> Vec<(String, &'static str)> {
     let number = |text: &str| text.trim_start_matches("1.").parse::<u32>().ok();
     let default = |line: &str| {
-        if line.contains("Default: true") {
-            "on"
-        } else {
-            "off"
-        }
+        if line.contains("Default: true") { "on" } else { "off" }
     };
     let name = |key: &str| key.rsplit('.').next().unwrap_or(key).to_owned();
     let mut found = Vec::new();
@@ -270,10 +261,7 @@ fn every_value_of_an_enumeration_is_one_that_a_verdict_knows() {
         }
     }
     let wrong: Vec<_> = actual.symmetric_difference(&written).collect();
-    assert!(
-        wrong.is_empty(),
-        "tests/control-plane/enums is not what k8s.io/api has: {wrong:#?}"
-    );
+    assert!(wrong.is_empty(), "tests/control-plane/enums is not what k8s.io/api has: {wrong:#?}");
 }
 
 /// `check` accepts exactly the strategies of the table.
@@ -281,11 +269,7 @@ fn every_value_of_an_enumeration_is_one_that_a_verdict_knows() {
 fn every_strategy_of_the_table_is_one_to_check() {
     let kinds = [
         ("DeploymentStrategyType", "Deployment", "strategy"),
-        (
-            "StatefulSetUpdateStrategyType",
-            "StatefulSet",
-            "updateStrategy",
-        ),
+        ("StatefulSetUpdateStrategyType", "StatefulSet", "updateStrategy"),
         ("DaemonSetUpdateStrategyType", "DaemonSet", "updateStrategy"),
     ];
     let rows = enum_rows();
@@ -300,9 +284,7 @@ fn every_strategy_of_the_table_is_one_to_check() {
             let object = object(json!({"kind": kind, "namespace": "shop", "with": strategy}));
             let mut check = program(&["check", "--format", "json", "-"]);
             let findings = findings(&fed(&mut check, &object.to_string()));
-            let is_refused = findings
-                .iter()
-                .any(|it| it["rule"] == "unsupported-strategy");
+            let is_refused = findings.iter().any(|it| it["rule"] == "unsupported-strategy");
             assert_eq!(!is_refused, is_known, "{kind} {value}: {findings:#?}");
         }
     }
@@ -321,10 +303,7 @@ fn gates_that_no_verdict_rests_on_have_a_case() {
             let names = names.and_then(|it| it.split_once(": "));
             names.is_some_and(|(names, _)| names.split(", ").any(|it| it == gate))
         };
-        assert!(
-            cases.lines().any(is_named),
-            "tests/verdicts/cases.yaml has no case for {gate}"
-        );
+        assert!(cases.lines().any(is_named), "tests/verdicts/cases.yaml has no case for {gate}");
         count += 1;
     }
     assert!(count > 0);

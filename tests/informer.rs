@@ -1,9 +1,6 @@
 //! The live view against a real API server.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "in a test, the panic and its message are the report"
-)]
+#![allow(clippy::unwrap_used, reason = "in a test, the panic and its message are the report")]
 
 mod harness;
 
@@ -22,9 +19,7 @@ const SOON: Duration = Duration::from_secs(30);
 fn names(view: &Informer, namespace: &str, claim: &str) -> String {
     let mut names: Vec<String> = view.look(|view| {
         let users = view.workloads_using(namespace, claim).into_iter();
-        users
-            .map(|workload| format!("{} {}", workload.kind, workload.metadata.name))
-            .collect()
+        users.map(|workload| format!("{} {}", workload.kind, workload.metadata.name)).collect()
     });
     names.sort_unstable();
     names.join(", ")

@@ -72,9 +72,7 @@ fn plain(value: &Value) -> Value {
         Value::Object(entries) => {
             let mut keys: Vec<&String> = entries.keys().collect();
             keys.sort();
-            let entries = keys
-                .into_iter()
-                .map(|key| (key.clone(), plain(&entries[key])));
+            let entries = keys.into_iter().map(|key| (key.clone(), plain(&entries[key])));
             Value::Object(entries.collect::<Map<String, Value>>())
         }
         other => other.clone(),
@@ -92,12 +90,7 @@ fn compare(texts: &BTreeMap<String, String>) -> Option<usize> {
             wrong.push(format!("{text}\nkubectl: {expected}\nours: {found:?}\n"));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} differ:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
     Some(theirs.len())
 }
 
@@ -137,16 +130,8 @@ fn value() -> impl Strategy<Value = String> {
     let blank =
         || prop::sample::select(vec!["\n", "\n ", "\n  ", "\n    ", "\n\n  ", " \n\n\n   "]);
     // Text that may come before a quoted scalar. Quotation marks in a comment start no scalar.
-    let before = || {
-        prop::sample::select(vec![
-            "",
-            "",
-            "!!str ",
-            "&q ",
-            "# it's\n   ",
-            "!!str &q # \"\n   ",
-        ])
-    };
+    let before =
+        || prop::sample::select(vec!["", "", "!!str ", "&q ", "# it's\n   ", "!!str &q # \"\n   "]);
     prop_oneof![
         4 => plain(),
         1 => prop::sample::select(vec![
@@ -176,9 +161,7 @@ fn whatever_kubectl_reads_is_read_and_means_the_same() {
     for number in 0..GENERATED {
         let document = documents.new_tree(&mut runner).unwrap().current();
         let name = format!("made-{number}");
-        let lines = document
-            .iter()
-            .map(|(key, value)| format!("  {key}: {value}\n"));
+        let lines = document.iter().map(|(key, value)| format!("  {key}: {value}\n"));
         let lines: String = lines.collect();
         let text =
             format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\nspec:\n{lines}");

@@ -95,9 +95,7 @@ fn found_by_check(driver: &Value) -> BTreeSet<String> {
     let mut check = program(&["check", "--exit-zero", "--format=json", "-"]);
     let findings = findings(&fed(&mut check, &list(&items))).into_iter();
     let findings = findings.filter(|it| it["rule"] == "selinux-label-conflict");
-    findings
-        .map(|it| pair_of(it["object"]["name"].as_str().unwrap()))
-        .collect()
+    findings.map(|it| pair_of(it["object"]["name"].as_str().unwrap())).collect()
 }
 
 /// The name of the pair, without the letter of the pod.
@@ -114,10 +112,7 @@ fn suits_a_hollow_node(pod: usize) -> bool {
 /// The names of the pairs whose second pod does not start on the node of the first.
 fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
     let namespace = Namespace::new(plane, "kubelet");
-    let node = NodeSpec {
-        name: format!("{namespace}-node"),
-        ..NodeSpec::default()
-    };
+    let node = NodeSpec { name: format!("{namespace}-node"), ..NodeSpec::default() };
     let kubelet = Kubelet {
         drivers: vec![DRIVER.to_owned()],
         selinux: true,
@@ -183,10 +178,7 @@ fn labels_conflict_where_the_warning_controller_says_so() {
         api_server_flags: vec!["--feature-gates=SELinuxMount=true".to_owned()],
         controller_manager_flags: vec!["--controllers=selinux-warning-controller".to_owned()],
     };
-    let plane = harness::or_skip!(harness::start_control_plane_with(
-        Needs::Controllers,
-        &options
-    ));
+    let plane = harness::or_skip!(harness::start_control_plane_with(Needs::Controllers, &options));
     let mounts = json!({"spec": {"attachRequired": false, "seLinuxMount": true}});
     let driver = object(json!({"kind": "CSIDriver", "name": DRIVER, "with": mounts}));
     let namespace = Namespace::new(&plane, "selinux");
@@ -234,10 +226,8 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     );
     let skip = || harness::skip("Without PLAY=once there are no nodes with kubelets.");
     harness::or_skip!(with_kubelets().then_some(()).or_else(skip));
-    let expected: BTreeSet<String> = pairs_of(suits_a_hollow_node)
-        .map(name)
-        .filter(|it| found.contains(it))
-        .collect();
+    let expected: BTreeSet<String> =
+        pairs_of(suits_a_hollow_node).map(name).filter(|it| found.contains(it)).collect();
     assert_eq!(refused_by_a_kubelet(&plane), expected);
     println!("A kubelet refuses {} of the pods.", expected.len());
 }

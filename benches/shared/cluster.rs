@@ -18,10 +18,7 @@ impl Manifest {
     fn new(kind: ObjectKind, api_version: &str, fields: &str) -> Self {
         let name = kind.name();
         let json = format!(r#"{{"apiVersion":"{api_version}","kind":"{name}",{fields}}}"#);
-        Self {
-            kind,
-            json: json.replace('\n', ""),
-        }
+        Self { kind, json: json.replace('\n', "") }
     }
 
     /// The object as facts.
@@ -134,18 +131,10 @@ pub(crate) struct Size {
 }
 
 /// Six nodes without workloads.
-pub(crate) const SMALL: Size = Size {
-    nodes: 6,
-    claims: 0,
-    workloads: 0,
-};
+pub(crate) const SMALL: Size = Size { nodes: 6, claims: 0, workloads: 0 };
 
 /// The cluster for which the goals are set.
-pub(crate) const LARGE: Size = Size {
-    nodes: 5_000,
-    claims: 100_000,
-    workloads: 50_000,
-};
+pub(crate) const LARGE: Size = Size { nodes: 5_000, claims: 100_000, workloads: 50_000 };
 
 impl Size {
     /// The cluster's objects, including the claims that the files in `benches/data` name.
@@ -160,15 +149,9 @@ impl Size {
             "storage.k8s.io/v1",
             r#""metadata":{"name":"ebs.csi.aws.com"},"spec":{"attachRequired":true}"#,
         );
-        let of_the_review = ["wiki-data", "wiki-uploads"]
-            .into_iter()
-            .zip(self.claims..)
-            .flat_map(|(name, number)| {
-                [
-                    claim_of("tools", name, number),
-                    volume_of("tools", name, number),
-                ]
-            });
+        let of_the_review = ["wiki-data", "wiki-uploads"].into_iter().zip(self.claims..).flat_map(
+            |(name, number)| [claim_of("tools", name, number), volume_of("tools", name, number)],
+        );
         [class, driver]
             .into_iter()
             .chain(of_the_review)

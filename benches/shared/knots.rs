@@ -59,10 +59,8 @@ impl Knot {
         let size = lot.one_of(sizes);
         let claims = lot.one_of(&[1, 1, 1, 8, 64]);
         let nodes = lot.one_of(&[3, 3, 40, 2_000]);
-        let kinds: &[WorkloadKind] = lot.one_of(&[
-            &[Deployment] as &[_],
-            &[Deployment, Job, CronJob, StatefulSet],
-        ]);
+        let kinds: &[WorkloadKind] =
+            lot.one_of(&[&[Deployment] as &[_], &[Deployment, Job, CronJob, StatefulSet]]);
         let names: &[Names] = lot.one_of(&[
             &[Everybody] as &[_],
             &[EverybodyByList],
@@ -85,11 +83,7 @@ impl Knot {
             let (kind, names) = (lot.one_of(kinds), lot.one_of(names));
             objects.push(workload(kind, number, size, names, claims, selector));
         }
-        Self {
-            judged: workload(own_kind, 0, size, own, claims, selector),
-            objects,
-            drawn,
-        }
+        Self { judged: workload(own_kind, 0, size, own, claims, selector), objects, drawn }
     }
 }
 
@@ -155,7 +149,5 @@ fn workload(
         ObjectKind::Workload(kind).group(),
         kind.name()
     );
-    ObjectKind::Workload(kind)
-        .deserialize(&mut serde_json::Deserializer::from_str(&json))
-        .unwrap()
+    ObjectKind::Workload(kind).deserialize(&mut serde_json::Deserializer::from_str(&json)).unwrap()
 }

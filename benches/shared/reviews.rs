@@ -21,18 +21,10 @@ pub(crate) struct Sample {
 pub(crate) fn samples() -> [Sample; 4] {
     let rolling = r#""strategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%"}}"#;
     let recreate = r#""strategy":{"type":"Recreate"}"#;
-    let sample = |name, body: &str, allowed| Sample {
-        name,
-        body: body.to_owned(),
-        allowed,
-    };
+    let sample = |name, body: &str, allowed| Sample { name, body: body.to_owned(), allowed };
     [
         sample("create, allowed", DEPLOYMENT_CREATE, true),
-        sample(
-            "create, denied",
-            &DEPLOYMENT_CREATE.replace(recreate, rolling),
-            false,
-        ),
+        sample("create, denied", &DEPLOYMENT_CREATE.replace(recreate, rolling), false),
         sample("update, allowed", DEPLOYMENT_UPDATE, true),
         sample("claim, allowed", CLAIM_CREATE, true),
     ]

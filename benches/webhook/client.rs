@@ -77,10 +77,7 @@ impl Client {
             }
             Ok(())
         });
-        join_all(workers)
-            .await
-            .into_iter()
-            .collect::<Result<(), _>>()?;
+        join_all(workers).await.into_iter().collect::<Result<(), _>>()?;
         Ok(started.elapsed())
     }
 

@@ -55,9 +55,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     if large {
         servers.push(ServerProcess::guard("guard, large", LARGE, folder.path())?);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // As in other benches, a word on the command line chooses samples by name.
     let wanted = arguments.iter().skip(1).find(|word| !word.starts_with('-'));
     let chosen: Vec<Sample> = samples()
@@ -167,10 +165,7 @@ fn overlay(server: &ServerProcess, cost: Duration, uid_only: Duration) -> String
 }
 
 fn clients(servers: &[ServerProcess], protocol: Protocol) -> Result<Vec<Client>, Box<dyn Error>> {
-    servers
-        .iter()
-        .map(|server| Client::new(server, protocol))
-        .collect()
+    servers.iter().map(|server| Client::new(server, protocol)).collect()
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

@@ -86,13 +86,7 @@ impl ServerProcess {
         };
         // If nobody read the pipe, the server would block when it is full.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-        Ok(Self {
-            name,
-            address,
-            ca,
-            started_in: started.elapsed(),
-            process,
-        })
+        Ok(Self { name, address, ca, started_in: started.elapsed(), process })
     }
 
     /// The CPU time of all threads so far: `schedstat` counts nanoseconds (kernel documentation,

@@ -34,49 +34,36 @@ impl StandIn {
 
     /// The arguments with which this program becomes the stand-in.
     pub(crate) fn arguments(self, ca: &Path) -> Vec<String> {
-        vec![
-            ROLE.to_owned(),
-            self.name().to_owned(),
-            ca.display().to_string(),
-        ]
+        vec![ROLE.to_owned(), self.name().to_owned(), ca.display().to_string()]
     }
 
     pub(crate) fn from_arguments(arguments: &[String]) -> Option<(Self, String)> {
         let [_, role, name, ca] = arguments else {
             return None;
         };
-        let stand_in = [Self::Constant, Self::Skim]
-            .into_iter()
-            .find(|it| it.name() == name)?;
+        let stand_in = [Self::Constant, Self::Skim].into_iter().find(|it| it.name() == name)?;
         (role == ROLE).then(|| (stand_in, ca.clone()))
     }
 }
 
 /// Serves as the program does, until it is killed.
 pub(crate) fn serve(stand_in: StandIn, ca: &str) -> Result<(), Box<dyn Error>> {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .json()
-        .flatten_event(true)
-        .init();
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(async {
-            let made = SelfSigned::generate(&[], Timestamp::now())?;
-            std::fs::write(ca, &made.ca_pem)?;
-            let any = SocketAddr::from(([127, 0, 0, 1], 0));
-            let server = Server::start(
-                &Options::new(any, any),
-                Arc::new(Certificates::new(made.pair)),
-                stand_in,
-                Vec::new(),
-                Metrics::new(&["Deployment"]),
-            )
-            .await?;
-            server.run().await?;
-            Ok(())
-        })
+    tracing_subscriber::fmt().with_writer(std::io::stderr).json().flatten_event(true).init();
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+        let made = SelfSigned::generate(&[], Timestamp::now())?;
+        std::fs::write(ca, &made.ca_pem)?;
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = Server::start(
+            &Options::new(any, any),
+            Arc::new(Certificates::new(made.pair)),
+            stand_in,
+            Vec::new(),
+            Metrics::new(&["Deployment"]),
+        )
+        .await?;
+        server.run().await?;
+        Ok(())
+    })
 }
 
 impl Reviewer for StandIn {

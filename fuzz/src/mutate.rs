@@ -97,10 +97,7 @@ fn change(node: &mut Value, other: Value, lot: &mut Lot) {
         (5, Value::Array(items)) => items.push(other),
         (_, Value::Array(items)) => items.push(any_value(lot)),
         (3, node) => {
-            *node = Value::Object(Map::from_iter([(
-                lot.one_of(FIELDS).to_owned(),
-                node.take(),
-            )]))
+            *node = Value::Object(Map::from_iter([(lot.one_of(FIELDS).to_owned(), node.take())]))
         }
         (_, Value::Number(number)) => {
             let nearby = number.as_i64().unwrap_or_default();
@@ -178,19 +175,12 @@ fn line(lines: &mut Vec<String>, lot: &mut Lot) {
         }
         14 => {
             if let Some(colon) = lines[at].find(':') {
-                let sign = [
-                    " &a", " *a", " !!str", " !!int", " !x", " '", " \"", " [", " {",
-                ];
+                let sign = [" &a", " *a", " !!str", " !!int", " !x", " '", " \"", " [", " {"];
                 lines[at].insert_str(colon + 1, sign[lot.draw(sign.len())]);
             }
         }
         _ => {
-            let new = format!(
-                "{:indent$}{}: {}\n",
-                "",
-                lot.one_of(FIELDS),
-                lot.one_of(VALUES)
-            );
+            let new = format!("{:indent$}{}: {}\n", "", lot.one_of(FIELDS), lot.one_of(VALUES));
             lines.insert(at, new);
         }
     }

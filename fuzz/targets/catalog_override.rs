@@ -21,10 +21,7 @@ pub fn run(bytes: &[u8]) {
     };
     let embedded = Catalog::embedded().expect("the catalog can be read");
     let mut names = std::collections::HashSet::new();
-    if overrides
-        .iter()
-        .any(|it| it.fault().is_some() || !names.insert(&it.name))
-    {
+    if overrides.iter().any(|it| it.fault().is_some() || !names.insert(&it.name)) {
         return;
     }
     let catalog = embedded.with_overrides(overrides.clone());
@@ -38,21 +35,17 @@ pub fn run(bytes: &[u8]) {
             ..StorageClass::default()
         };
         let _ = ClassSummary::new(&catalog, &class, ClassModes::default(), attach);
-        for (mode, modes) in [
-            (VolumeMode::Filesystem, stated.filesystem),
-            (VolumeMode::Block, stated.block),
-        ] {
+        for (mode, modes) in
+            [(VolumeMode::Filesystem, stated.filesystem), (VolumeMode::Block, stated.block)]
+        {
             let Some(modes) = modes else { continue };
             assert_eq!(entry.modes(mode).granted, Some(modes), "{stated:?}");
             assert_eq!(entry.modes(mode).possible, Some(modes), "{stated:?}");
         }
         if let Some(attach_required) = stated.attach_required {
             let by = AttachSource::Policy;
-            let expected = if attach_required {
-                Attach::Required { by }
-            } else {
-                Attach::NotRequired { by }
-            };
+            let expected =
+                if attach_required { Attach::Required { by } } else { Attach::NotRequired { by } };
             assert_eq!(attach, expected, "{stated:?}");
         }
         if let Some(node_local) = stated.node_local {

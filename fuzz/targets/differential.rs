@@ -19,9 +19,7 @@ use super::review::{cluster, policies};
 /// For any bytes, both ways give the same result.
 pub fn run(bytes: &[u8]) {
     let [built_in, repairing] = policies();
-    let sum = bytes
-        .iter()
-        .fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
+    let sum = bytes.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
     let (endpoint, policy) = match sum % 2 {
         0 => (Endpoint::Validate, built_in),
         _ => (Endpoint::Mutate, repairing),
@@ -159,9 +157,7 @@ impl Tree {
         let user = Pairs::of(request.get("userInfo"))?.text("username")?;
         let dry_run: Option<bool> = serde_json::from_str(request.get("dryRun")).ok()?;
         let is_scale = sub_resource == "scale";
-        let scaled = is_scale
-            .then(|| WorkloadKind::from_resource(&resource))
-            .flatten();
+        let scaled = is_scale.then(|| WorkloadKind::from_resource(&resource)).flatten();
         let documents = ["object", "oldObject"].map(|field| {
             let document: Value = serde_json::from_str(request.get(field)).unwrap_or_default();
             Some(document).filter(|document| !document.is_null())
@@ -257,9 +253,7 @@ impl Document for Tree {
 
     fn changes_template(&self) -> bool {
         let [new, old] = self.documents.each_ref().map(|document| {
-            let template = document
-                .as_ref()
-                .and_then(|it| it.pointer("/spec/template"));
+            let template = document.as_ref().and_then(|it| it.pointer("/spec/template"));
             template.filter(|template| !template.is_null())
         });
         new != old

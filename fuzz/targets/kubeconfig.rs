@@ -10,10 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     // The first call in a process decides; `main` makes the same call.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime can be made")
+    Builder::new_current_thread().enable_all().build().expect("a runtime can be made")
 });
 
 /// A kubeconfig results in a client or in an error with a message. Nothing in it is executed, and

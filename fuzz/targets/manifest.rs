@@ -64,9 +64,7 @@ pub fn run(bytes: &[u8]) {
         return;
     };
     let text = source.text().expect("it was text a moment ago");
-    let is_utf16 = [[0xff, 0xfe], [0xfe, 0xff]]
-        .iter()
-        .any(|mark| bytes.starts_with(mark));
+    let is_utf16 = [[0xff, 0xfe], [0xfe, 0xff]].iter().any(|mark| bytes.starts_with(mark));
     if !is_utf16 {
         assert_eq!(text.as_bytes(), bytes);
     }
@@ -76,10 +74,7 @@ pub fn run(bytes: &[u8]) {
         let sentence = error.to_string();
         assert!(sentence.ends_with('.'), "{sentence}");
         let lines = text.split('\n').count();
-        assert!(
-            error.at.is_none_or(|(line, _)| (1..=lines).contains(&line)),
-            "{sentence}"
-        );
+        assert!(error.at.is_none_or(|(line, _)| (1..=lines).contains(&line)), "{sentence}");
     }
     let cluster = cluster_of(&objects);
     let parts = parts(&text);
@@ -87,19 +82,13 @@ pub fn run(bytes: &[u8]) {
     for item in objects.items.iter().take(4) {
         let part = &parts[item.place.part];
         for note in &item.notes {
-            assert!(
-                text.get(note.spot.start..note.spot.end).is_some(),
-                "{}",
-                note.text
-            );
+            assert!(text.get(note.spot.start..note.spot.end).is_some(), "{}", note.text);
         }
         let mut patches = Vec::new();
         for mode in [
             Mode::Propose,
             Mode::Repair { remedy: None },
-            Mode::Repair {
-                remedy: Some(RemedyChoice::Colocate),
-            },
+            Mode::Repair { remedy: Some(RemedyChoice::Colocate) },
         ] {
             let verdict = verdict(item, &cluster, mode);
             for finding in &verdict.findings {
@@ -146,28 +135,17 @@ fn verdict(item: &Item, cluster: &Snapshot, mode: Mode) -> Verdict {
 
 /// Checks that a finding has a place in the file.
 fn placed(text: &str, item: &Item, finding: &Finding) {
-    assert!(
-        !finding.warning().contains(char::is_control),
-        "{:?}",
-        finding.warning()
-    );
+    assert!(!finding.warning().contains(char::is_control), "{:?}", finding.warning());
     let outline = &item.outline;
     let spot = outline.locate(&outline.document(), &finding.field_path);
-    assert!(
-        text.get(spot.start..spot.end).is_some(),
-        "{}: {spot:?}",
-        finding.field_path
-    );
+    assert!(text.get(spot.start..spot.end).is_some(), "{}: {spot:?}", finding.field_path);
 }
 
 /// Edits the document, if possible, and checks the edit. Returns the new text.
 fn edited(part: &Part<'_>, items: &[usize], patch: &Patch) -> Option<String> {
     let (edited, came_of) = apply_each(part.text, &[(items, patch)]);
     if let [Err(refusal)] = &*came_of {
-        assert_eq!(
-            edited, part.text,
-            "refused, and changed all the same: {refusal}"
-        );
+        assert_eq!(edited, part.text, "refused, and changed all the same: {refusal}");
         assert!(refusal.to_string().ends_with('.'), "{refusal}");
         return None;
     }
@@ -176,21 +154,14 @@ fn edited(part: &Part<'_>, items: &[usize], patch: &Patch) -> Option<String> {
         panic!("what was edited can be read\n{edited}");
     };
     let mut wanted = before.clone();
-    let object = items
-        .iter()
-        .fold(&mut wanted, |value, number| &mut value["items"][number]);
+    let object = items.iter().fold(&mut wanted, |value, number| &mut value["items"][number]);
     json_patch::patch(object, patch).expect("the patch fits");
     assert_eq!(after, wanted, "{edited}");
 
     // If the other reader understands the document as we do, it must also understand the edit as we
     // do.
     if theirs(part.text).is_some_and(|theirs| theirs == plain(&before)) {
-        assert_eq!(
-            theirs(&edited),
-            Some(plain(&wanted)),
-            "{}\n---\n{edited}",
-            part.text
-        );
+        assert_eq!(theirs(&edited), Some(plain(&wanted)), "{}\n---\n{edited}", part.text);
     }
     let (again, came_of) = apply_each(&edited, &[(items, patch)]);
     assert!(came_of.iter().all(Result::is_ok), "{came_of:?}\n{edited}");
@@ -210,11 +181,7 @@ fn repaired(source: &Source, part: &Part<'_>, item: &Item, patch: &Patch, mode: 
     let again = objects.items.iter().find(|again| again.place == item.place);
     let again = again.unwrap_or_else(|| panic!("the object is gone\n{whole}"));
     let verdict = verdict(again, &cluster_of(&objects), mode);
-    assert!(
-        verdict.patch.is_none(),
-        "a second repair: {:?}\n{whole}",
-        verdict.patch
-    );
+    assert!(verdict.patch.is_none(), "a second repair: {:?}\n{whole}", verdict.patch);
 }
 
 fn ours(text: &str) -> Option<Value> {
@@ -235,10 +202,9 @@ fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().into(),
         Value::Array(items) => items.iter().map(plain).collect(),
-        Value::Object(entries) => entries
-            .iter()
-            .map(|(key, value)| (key.clone(), plain(value)))
-            .collect(),
+        Value::Object(entries) => {
+            entries.iter().map(|(key, value)| (key.clone(), plain(value))).collect()
+        }
         other => other.clone(),
     }
 }

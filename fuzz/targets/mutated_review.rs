@@ -134,10 +134,7 @@ impl Seed {
         match lot.draw(12) {
             0..4 => (after, format!(",{again}:{other_value}")),
             4 | 5 => (key.start..key.start, format!("{again}:{other_value},")),
-            6 => (
-                after,
-                format!(",{}:{}", text(&other.key), text(&other.value)),
-            ),
+            6 => (after, format!(",{}:{}", text(&other.key), text(&other.value))),
             7 => (key, again),
             8 | 9 => (value, other_value.to_owned()),
             10 => {
@@ -188,9 +185,7 @@ fn escaped(quoted: &str, lot: &mut Lot) -> String {
 
 fn replaced(text: &str, at: usize, mut other: impl FnMut(char) -> char) -> String {
     let letters = text.char_indices();
-    letters
-        .map(|(place, letter)| if place == at { other(letter) } else { letter })
-        .collect()
+    letters.map(|(place, letter)| if place == at { other(letter) } else { letter }).collect()
 }
 
 /// The places of the fields of all objects in the JSON.
@@ -204,19 +199,11 @@ fn fields(json: &[u8]) -> Vec<Member> {
         }
         let key = at..end_of(json, at);
         at = key.end;
-        let space = |at: usize| {
-            json[at..]
-                .iter()
-                .take_while(|it| it.is_ascii_whitespace())
-                .count()
-        };
+        let space = |at: usize| json[at..].iter().take_while(|it| it.is_ascii_whitespace()).count();
         let colon = at + space(at);
         if json.get(colon) == Some(&b':') {
             let start = colon + 1 + space(colon + 1);
-            fields.push(Member {
-                key,
-                value: start..end_of(json, start),
-            });
+            fields.push(Member { key, value: start..end_of(json, start) });
             at = start;
         }
     }

@@ -26,11 +26,9 @@ pub fn run(bytes: &[u8]) {
     };
     let bytes = filled.as_slice();
     let [certificate, key] = ["tls.crt", "tls.key"].map(Path::new);
-    for (chain, secret) in [
-        (bytes, good_key.as_bytes()),
-        (good_certificate.as_bytes(), bytes),
-        (bytes, bytes),
-    ] {
+    for (chain, secret) in
+        [(bytes, good_key.as_bytes()), (good_certificate.as_bytes(), bytes), (bytes, bytes)]
+    {
         match ServingPair::from_pem(chain, certificate, secret, key) {
             Ok(pair) => assert!(!pair.is_expired(pair.not_after())),
             Err(error) => {

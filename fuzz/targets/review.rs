@@ -134,9 +134,7 @@ fn well_formed(answer: &Answer, bytes: &[u8]) {
 /// to repair and causes no new message.
 fn repaired(review: &Value, first: &Answer, policy: &EffectivePolicy) {
     let body: Value = serde_json::from_slice(&first.body).expect("the answer is JSON");
-    let patch = body["response"]["patch"]
-        .as_str()
-        .expect("there is a patch");
+    let patch = body["response"]["patch"].as_str().expect("there is a patch");
     let patch = STANDARD.decode(patch).expect("the patch is base64");
     let patch: Patch = serde_json::from_slice(&patch).expect("the patch is a JSON patch");
 
@@ -152,18 +150,12 @@ fn repaired(review: &Value, first: &Answer, policy: &EffectivePolicy) {
             }
         }
     }
-    assert_eq!(
-        before, rest,
-        "the patch changes what no remedy is about: {patch}"
-    );
+    assert_eq!(before, rest, "the patch changes what no remedy is about: {patch}");
 
     let second = answered(after.to_string().as_bytes(), Endpoint::Mutate, policy)
         .expect("the repaired review can be read");
     assert!(
-        !matches!(
-            second.decision,
-            Decision::Patched | Decision::Denied | Decision::Unreadable
-        ),
+        !matches!(second.decision, Decision::Patched | Decision::Denied | Decision::Unreadable),
         "repaired, it is {:?}: {after}",
         second.decision
     );

@@ -34,9 +34,7 @@ pub fn run(bytes: &[u8]) {
 }
 
 fn is_chosen(bytes: &[u8]) -> bool {
-    let sum = bytes
-        .iter()
-        .fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
+    let sum = bytes.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
     sum.is_multiple_of(8)
 }
 

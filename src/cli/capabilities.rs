@@ -91,9 +91,8 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
         facts::load(&options.facts, &mut io::empty())?
     };
     let classes = cluster.view().storage_classes().into_iter();
-    let mut classes: Vec<ClassSummary> = classes
-        .map(|class| summary(&cluster, catalog, class))
-        .collect();
+    let mut classes: Vec<ClassSummary> =
+        classes.map(|class| summary(&cluster, catalog, class)).collect();
     classes.sort_by(|a, b| a.class.cmp(&b.class));
     if let Some(name) = &options.name {
         classes.retain(|it| {
@@ -125,10 +124,7 @@ fn of_products(
     Ok(match options.format {
         TableFormat::Json => safe::json(&json!({"products": products}))?,
         TableFormat::Text if products.len() > MOST_PRODUCTS => products::list(products),
-        TableFormat::Text => products
-            .iter()
-            .map(|it| text(&it.summary, &it.details()))
-            .collect(),
+        TableFormat::Text => products.iter().map(|it| text(&it.summary, &it.details())).collect(),
     })
 }
 
@@ -144,11 +140,7 @@ fn summary(cluster: &Snapshot, catalog: &Catalog, class: &StorageClass) -> Class
 fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
     let title = class.title.as_deref().unwrap_or("in no catalog");
     let title = format!("{}, {title}", class.provisioner);
-    let title = if class.class.is_empty() {
-        title
-    } else {
-        format!("{} ({title})", class.class)
-    };
+    let title = if class.class.is_empty() { title } else { format!("{} ({title})", class.class) };
     let mut text = format!("{}\n", safe::line(&title));
     let mut line =
         |name: &str, value: &str| text += &format!("  {name:<10}  {}\n", safe::line(value));

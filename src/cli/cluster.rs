@@ -82,10 +82,7 @@ impl ScopeArgs {
             Some(target) => target.namespace(option)?,
             None => option,
         };
-        Ok(Subject {
-            namespace: namespace.map(str::to_owned),
-            target,
-        })
+        Ok(Subject { namespace: namespace.map(str::to_owned), target })
     }
 }
 
@@ -113,12 +110,7 @@ impl ClusterArgs {
 
     /// The beginning of printed helm commands about this cluster.
     pub(super) fn helm(&self) -> String {
-        let names = [
-            "kubeconfig",
-            "kube-context",
-            "kube-as-user",
-            "kube-as-group",
-        ];
+        let names = ["kubeconfig", "kube-context", "kube-as-user", "kube-as-group"];
         command::line("helm", &self.flags(names))
     }
 
@@ -132,9 +124,7 @@ impl ClusterArgs {
         ];
         let groups = self.impersonate_groups.iter().map(|it| (group, Some(it)));
         let given = given.into_iter().chain(groups);
-        given
-            .filter_map(|(name, value)| Some(format!("--{name}={}", value?)))
-            .collect()
+        given.filter_map(|(name, value)| Some(format!("--{name}={}", value?))).collect()
     }
 
     /// Connects to the cluster.
@@ -196,10 +186,8 @@ impl Connection {
         {
             let target = subject.target.as_ref();
             let unknown = target.and_then(|target| target.unknown(name));
-            return Err(unknown.map_or_else(
-                || CommandError::Namespace(name.to_owned()),
-                CommandError::Target,
-            ));
+            return Err(unknown
+                .map_or_else(|| CommandError::Namespace(name.to_owned()), CommandError::Target));
         }
         Ok(one_shot)
     }

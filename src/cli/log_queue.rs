@@ -48,14 +48,8 @@ pub(super) fn start(
     log: impl Write + Send + 'static,
     lost: impl Fn() + Send + Sync + 'static,
 ) -> (Lines, WorkerGuard) {
-    let shared = Arc::new(Shared {
-        waiting: AtomicUsize::new(0),
-        lost: Box::new(lost),
-    });
-    let log = Log {
-        log,
-        shared: Arc::clone(&shared),
-    };
+    let shared = Arc::new(Shared { waiting: AtomicUsize::new(0), lost: Box::new(lost) });
+    let log = Log { log, shared: Arc::clone(&shared) };
     let (queue, writer) = NonBlockingBuilder::default()
         .thread_name("log")
         // One more line ends the queue.

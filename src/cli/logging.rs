@@ -151,10 +151,7 @@ mod tests {
         assert_eq!(written.lines().count(), 1, "{written}");
         assert!(!written.contains(['\x1b', '\u{202e}']), "{written:?}");
         let safe = "web 2026-11-25T00:00:00Z  INFO reviewed\\u{202e}\\u{1b}[2J";
-        assert!(
-            written.contains(&format!(": The file {safe} is odd. ")),
-            "{written}"
-        );
+        assert!(written.contains(&format!(": The file {safe} is odd. ")), "{written}");
         assert!(written.contains(&format!(" shown={safe} ")), "{written}");
         assert!(written.contains(" quoted=\"web\\n2026"), "{written}");
     }

@@ -89,11 +89,7 @@ pub(super) async fn installed(client: &Client) -> Result<Installed, kube::Error>
     for (text, is_optional) in [(DEFINITION, false), (POLICIES, false), (REPAIR, true)] {
         let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_default();
         for ours in documents {
-            let text = |pointer| {
-                ours.pointer(pointer)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-            };
+            let text = |pointer| ours.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
             let (kind, name) = (text("/kind"), text("/metadata/name"));
             let group = text("/apiVersion").split('/').next().unwrap_or_default();
             let kind_of = GroupVersionKind::gvk(group, "v1", kind);
@@ -126,9 +122,9 @@ pub(super) async fn installed(client: &Client) -> Result<Installed, kube::Error>
 /// Whether `theirs` has everything that is in `ours`; the API server adds defaults.
 fn says(theirs: Option<&Value>, ours: &Value) -> bool {
     match (theirs, ours) {
-        (Some(Value::Object(theirs)), Value::Object(ours)) => ours
-            .iter()
-            .all(|(key, ours)| key == "namespaceSelector" || says(theirs.get(key), ours)),
+        (Some(Value::Object(theirs)), Value::Object(ours)) => {
+            ours.iter().all(|(key, ours)| key == "namespaceSelector" || says(theirs.get(key), ours))
+        }
         (Some(Value::Array(theirs)), Value::Array(ours)) => {
             let mut pairs = theirs.iter().zip(ours);
             theirs.len() == ours.len() && pairs.all(|(theirs, ours)| says(Some(theirs), ours))

@@ -35,9 +35,7 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
             ),
             None => {
                 let known = codes::ALL.join(", ");
-                complain(&format!(
-                    "There is no rule \"{code}\". The rules are: {known}."
-                ));
+                complain(&format!("There is no rule \"{code}\". The rules are: {known}."));
                 return ExitCode::from(2);
             }
         },
@@ -48,10 +46,7 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
 fn list() -> String {
     let width = RULES.iter().map(|rule| rule.code.len()).max();
     let width = width.unwrap_or_default();
-    RULES
-        .iter()
-        .map(|rule| format!("{:width$}  {}\n", rule.code, rule.summary()))
-        .collect()
+    RULES.iter().map(|rule| format!("{:width$}  {}\n", rule.code, rule.summary())).collect()
 }
 
 /// The page `docs/rules.md`: all rules, each as its own file documents it.
@@ -115,19 +110,13 @@ mod tests {
     #[test]
     fn the_page_in_docs_is_up_to_date() {
         let page = include_str!("../../docs/rules.md");
-        assert!(
-            page == markdown(),
-            "docs/rules.md is stale. Run `make rules`."
-        );
+        assert!(page == markdown(), "docs/rules.md is stale. Run `make rules`.");
     }
 
     #[test]
     fn comments_in_examples_are_no_headings() {
         let page = markdown();
-        let headings: Vec<&str> = page
-            .lines()
-            .filter(|line| line.starts_with("## "))
-            .collect();
+        let headings: Vec<&str> = page.lines().filter(|line| line.starts_with("## ")).collect();
         // The remedies have one more.
         assert_eq!(headings.len(), engine::rules::RULES.len() + 1);
         assert!(page.contains("\n  # no strategy: RollingUpdate, 25 %\n"));

@@ -28,10 +28,7 @@ pub(crate) struct SnapshotOptions {
 }
 
 pub(super) fn run(options: &SnapshotOptions) -> Result<ExitCode, CommandError> {
-    let cluster = options
-        .access
-        .connect()?
-        .read(|kind| snapshot::KINDS.contains(&kind))?;
+    let cluster = options.access.connect()?.read(|kind| snapshot::KINDS.contains(&kind))?;
     // The text is complete before a file is touched, so that an old snapshot outlives a cluster
     // that cannot be read.
     let mut text = HEADER.as_bytes().to_vec();
@@ -39,9 +36,6 @@ pub(super) fn run(options: &SnapshotOptions) -> Result<ExitCode, CommandError> {
     let Some(path) = &options.output_file else {
         return Ok(print("snapshot", &text));
     };
-    fs::write(path, text).map_err(|source| CommandError::File {
-        path: path.clone(),
-        source,
-    })?;
+    fs::write(path, text).map_err(|source| CommandError::File { path: path.clone(), source })?;
     Ok(ExitCode::SUCCESS)
 }

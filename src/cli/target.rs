@@ -63,11 +63,7 @@ impl Target {
         if name.is_empty() || namespace.is_some_and(str::is_empty) {
             return Err(TargetError::Parts(text.to_owned()));
         }
-        Ok(Self {
-            namespace: namespace.map(str::to_owned),
-            kind,
-            name: name.to_owned(),
-        })
+        Ok(Self { namespace: namespace.map(str::to_owned), kind, name: name.to_owned() })
     }
 
     /// The namespace that the name or the option `-n` gives.
@@ -76,10 +72,9 @@ impl Target {
         option: Option<&'a str>,
     ) -> Result<Option<&'a str>, TargetError> {
         match (self.namespace.as_deref(), option) {
-            (Some(own), Some(option)) if own != option => Err(TargetError::Namespaces {
-                own: own.to_owned(),
-                option: option.to_owned(),
-            }),
+            (Some(own), Some(option)) if own != option => {
+                Err(TargetError::Namespaces { own: own.to_owned(), option: option.to_owned() })
+            }
             (own, option) => Ok(own.or(option)),
         }
     }
@@ -138,9 +133,7 @@ impl Target {
             }
             let view = facts.objects.view;
             if !view.namespaces_with_claim(name).is_empty() {
-                return Ok(format!(
-                    "No pod uses claim {name}, so nothing waits for it."
-                ));
+                return Ok(format!("No pod uses claim {name}, so nothing waits for it."));
             }
         }
         let has_no_pods = WorkloadKind::ALL.into_iter().any(|kind| {
@@ -218,11 +211,8 @@ mod tests {
             ("shop/deploy/web", Some("shop"), deployment, "web"),
         ];
         for (text, namespace, kind, name) in cases {
-            let expected = Target {
-                namespace: namespace.map(str::to_owned),
-                kind,
-                name: name.to_owned(),
-            };
+            let expected =
+                Target { namespace: namespace.map(str::to_owned), kind, name: name.to_owned() };
             assert_eq!(Target::read(text).unwrap(), expected, "{text}");
         }
         for text in ["a/b/c/d", "shop/", "/web", ""] {
@@ -230,10 +220,7 @@ mod tests {
             assert!(error.contains("is no name"), "{error}");
         }
         let error = Target::read("shop/secret/x").unwrap_err().to_string();
-        assert!(
-            error.starts_with("\"secret\" is no kind that uses volumes."),
-            "{error}"
-        );
+        assert!(error.starts_with("\"secret\" is no kind that uses volumes."), "{error}");
     }
 
     #[test]

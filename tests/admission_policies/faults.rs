@@ -29,13 +29,8 @@ fn guarded(plane: &ControlPlane) -> PolicyTest<'_> {
     plane.run(&format!("delete -f {}", install::file(RIGHTS).display()));
     let namespace = Namespace::new(plane, "faults");
     plane.apply(&namespace, &list(CLUSTER));
-    let options = GuardOptions::default()
-        .with(&["--admission-policies"])
-        .kubeconfig(&kubeconfig);
-    PolicyTest {
-        guard: plane.guard("faults", &options),
-        namespace,
-    }
+    let options = GuardOptions::default().with(&["--admission-policies"]).kubeconfig(&kubeconfig);
+    PolicyTest { guard: plane.guard("faults", &options), namespace }
 }
 
 impl PolicyTest<'_> {
@@ -147,9 +142,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     let failures = r#"multi_attach_guard_volume_facts_writes_total{result="failure"}"#;
     test.until_counted(failures, 1);
     plane.run(&format!("apply -f {rights}"));
-    test.until_claims("the facts without the claim", |claims| {
-        claims["logs"].is_null()
-    });
+    test.until_claims("the facts without the claim", |claims| claims["logs"].is_null());
     test.until_ready_says(ready);
     plane.run("delete crd volumefacts.multi-attach-guard.dev");
     test.until_ready_says("CustomResourceDefinition volumefacts.multi-attach-guard.dev is missing");

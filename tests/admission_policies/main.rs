@@ -176,8 +176,7 @@ fn a_changed_template_is_refused_where_it_is_no_way_back() {
     let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"j"}]}}}}"#;
     let patch = |patch: &str, more: &[&str]| {
         let begin = ["patch", "deployment/rolled", "--type=strategic", "-p"];
-        test.namespace
-            .kubectl(&[&begin[..], &[patch], more].concat(), None)
+        test.namespace.kubectl(&[&begin[..], &[patch], more].concat(), None)
     };
     let refused = |what: &str, expected: bool| {
         let output = patch(image, &["--dry-run=server"]);
@@ -253,13 +252,9 @@ fn plain_workloads_are_refused_by_both() {
     let Some(test) = shared() else { return };
     for replicas in [1, 2, 5] {
         for strategy in &objects::CHOICES.strategies {
-            for claims in [
-                &["data"][..],
-                &["lock"],
-                &["data", "share"],
-                &["share"],
-                &["data", "logs"],
-            ] {
+            for claims in
+                [&["data"][..], &["lock"], &["data", "share"], &["share"], &["data", "logs"]]
+            {
                 let spec = json!({"replicas": replicas, "strategy": strategy});
                 let object = objects::deployment(&spec, claims);
                 let (policy, webhook) = (test.policies_say(&object), test.webhook_refuses(&object));
@@ -294,10 +289,7 @@ fn annotations_that_do_not_count_are_named_where_a_policy_refuses_first() {
         let mut object = objects::deployment(&json!({}), &["data"]);
         object["metadata"]["annotations"] = annotations;
         let arguments = ["create", "--dry-run=server", "-f", "-"];
-        let said = test
-            .namespace
-            .kubectl(&arguments, Some(&object.to_string()))
-            .stderr;
+        let said = test.namespace.kubectl(&arguments, Some(&object.to_string())).stderr;
         assert!(said.contains("ValidatingAdmissionPolicy"), "{said}");
         let hints = said.lines().filter(|it| it.starts_with("Warning: "));
         let named = hints.filter(|it| it.contains(hint)).count();
@@ -361,10 +353,7 @@ fn a_manifest_directory_repairs_before_anything_is_installed() {
         ],
         ..harness::Options::of(Needs::ApiServer)
     };
-    let plane = harness::or_skip!(harness::start_control_plane_with(
-        Needs::ApiServer,
-        &options
-    ));
+    let plane = harness::or_skip!(harness::start_control_plane_with(Needs::ApiServer, &options));
     let namespace = plane.namespace("static");
     let create = ["create", STRATEGY, "-n", &namespace, "-f", "-"];
     let created = plane.kubectl(&create, Some(&leftover("data"))).success();

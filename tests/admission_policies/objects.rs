@@ -63,9 +63,7 @@ pub(crate) fn draw(lot: &mut Lot) -> Value {
         spec["serviceName"] = json!("web");
     }
     let count = lot.below(3);
-    let mut claims: Vec<&str> = (0..=count)
-        .map(|_| lot.of(&CHOICES.claims).as_str())
-        .collect();
+    let mut claims: Vec<&str> = (0..=count).map(|_| lot.of(&CHOICES.claims).as_str()).collect();
     claims.dedup();
     let mut drawn = deployment(&spec, &claims);
     drawn["kind"] = json!(kind);

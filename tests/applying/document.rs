@@ -35,9 +35,8 @@ pub(crate) fn check(name: &str, header: &str, rows: impl Iterator<Item = Row>) {
     let page = std::fs::read_to_string(PAGE).unwrap();
     let begin = format!("<!-- table {name}: APPLYING=write cargo test --test applying -->\n");
     let end = format!("<!-- end of table {name} -->\n");
-    let place = page
-        .split_once(&begin)
-        .and_then(|(before, rest)| Some((before, rest.split_once(&end)?)));
+    let place =
+        page.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?)));
     let Some((before, (there, after))) = place else {
         panic!("{PAGE} has no {begin} or no {end}");
     };

@@ -16,9 +16,7 @@ type Strategy = fn() -> Option<Value>;
 /// The strategies in Git.
 const SAID: [(&str, Strategy); 3] = [
     ("no strategy", || None),
-    ("`type: RollingUpdate`", || {
-        Some(json!({ "type": "RollingUpdate" }))
-    }),
+    ("`type: RollingUpdate`", || Some(json!({ "type": "RollingUpdate" }))),
     ("its own `maxSurge`", || {
         Some(json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1 } }))
     }),

@@ -31,10 +31,7 @@ impl Printed {
         if fixed == *manifest {
             Err(format!("The file was not fixed: {said:#?}"))
         } else {
-            Ok(Self {
-                fixed,
-                once: findings.iter().find_map(command),
-            })
+            Ok(Self { fixed, once: findings.iter().find_map(command) })
         }
     }
 }
@@ -76,7 +73,5 @@ fn findings(output: &Output) -> Result<Vec<Value>, String> {
 /// The patch command that a finding's message prints.
 fn command(finding: &Value) -> Option<String> {
     let mut quoted = finding["message"].as_str()?.split('`').skip(1).step_by(2);
-    quoted
-        .find(|it| it.starts_with("kubectl ") && it.contains(" patch "))
-        .map(ToOwned::to_owned)
+    quoted.find(|it| it.starts_with("kubectl ") && it.contains(" patch ")).map(ToOwned::to_owned)
 }

@@ -62,11 +62,7 @@ fn put(cluster: &ApplierCluster, (remedy, way, mode): Cell) -> Result<String, St
         Answer::Accepted => "passes".to_owned(),
         Answer::Denied => return Ok("denied".to_owned()),
         Answer::Unprocessable => {
-            let once = if way.is_by_hand() {
-                audited.once()
-            } else {
-                printed.once.clone()
-            };
+            let once = if way.is_by_hand() { audited.once() } else { printed.once.clone() };
             let Some(once) = once else {
                 return Ok("422".to_owned());
             };

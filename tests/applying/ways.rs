@@ -109,12 +109,7 @@ impl<'a> Applier<'a> {
     /// Makes a user with a new namespace for this mode.
     pub(crate) fn new(cluster: &'a ApplierCluster, way: Way, mode: Mode) -> Result<Self, String> {
         let namespace = cluster.namespace(mode)?;
-        Ok(Self {
-            folder: cluster.folder(&namespace),
-            cluster,
-            way,
-            namespace,
-        })
+        Ok(Self { folder: cluster.folder(&namespace), cluster, way, namespace })
     }
 
     /// Applies the manifest for the first time, past the guard.
@@ -154,9 +149,7 @@ impl<'a> Applier<'a> {
 
     /// Applies a patch in this way's format to the live Deployment.
     pub(crate) fn patch(&self, patch: &Value) -> Output {
-        let Way::Patch(kind) = self.way else {
-            unreachable!("only a patch is patched")
-        };
+        let Way::Patch(kind) = self.way else { unreachable!("only a patch is patched") };
         let (kind, patch) = (format!("--type={kind}"), patch.to_string());
         let arguments = ["patch", "deployment", "web", &kind, "-p", &patch];
         self.kubectl(self.cluster.plane.kubeconfig(), &arguments)
@@ -199,9 +192,7 @@ impl<'a> Applier<'a> {
 
     pub(crate) fn kubectl(&self, kubeconfig: &Path, arguments: &[&str]) -> Output {
         let mut command = self.command(self.plane("kubectl"), kubeconfig);
-        command
-            .args(arguments)
-            .args(["--namespace", &self.namespace]);
+        command.args(arguments).args(["--namespace", &self.namespace]);
         ran(command)
     }
 
@@ -279,11 +270,8 @@ fn changes(manifest: &Value) -> Value {
 
 /// The same values as a JSON patch.
 fn operations(manifest: &Value) -> Value {
-    let paths = [
-        "/spec/strategy",
-        "/spec/template/spec/containers",
-        "/spec/template/spec/affinity",
-    ];
+    let paths =
+        ["/spec/strategy", "/spec/template/spec/containers", "/spec/template/spec/affinity"];
     let add =
         |path: &str| Some(json!({ "op": "add", "path": path, "value": manifest.pointer(path)? }));
     paths.into_iter().filter_map(add).collect()

@@ -27,9 +27,7 @@ const FOUND: &str = "prod/shop shop.yaml charts/web";
 
 /// One line for each value, more than a release may have.
 fn values_without_end(indent: &str) -> String {
-    (0..1_000_000)
-        .map(|number| format!("{indent}k{number}: 1\n"))
-        .collect()
+    (0..1_000_000).map(|number| format!("{indent}k{number}: 1\n")).collect()
 }
 
 #[test]
@@ -75,10 +73,7 @@ fn a_copy_does_not_grow_without_end() {
             "helmCharts: [{name: big, releaseName: a}, {name: big, releaseName: b}]\n",
         ),
         ("grown/charts/big/Chart.yaml", "name: big\nversion: 1.0.0\n"),
-        (
-            "grown/charts/big/templates/big.yaml",
-            "# {{ repeat 34000000 \"x\" }}\n",
-        ),
+        ("grown/charts/big/templates/big.yaml", "# {{ repeat 34000000 \"x\" }}\n"),
     ]);
     let output = check(&folder, tools.path(), ". --format json");
     assert_eq!(
@@ -102,21 +97,15 @@ fn one_limit_of_time_holds_for_all_hosts() {
     );
     let named = |number: usize| {
         let text = release.replace("nN", &format!("n{number}"));
-        (
-            format!("r{number}.yaml"),
-            text.replace("hang/N", &format!("hang/{number}")),
-        )
+        (format!("r{number}.yaml"), text.replace("hang/N", &format!("hang/{number}")))
     };
     let files: Vec<(String, String)> = (0..60).map(named).collect();
     let folder = gitops(&borrowed(&files));
     let arguments = format!(". --format json {FETCH} --render-timeout 1");
     let output = check(&folder, tools.path(), &arguments);
     let reasons = reported(&report(&output));
-    let [slow, stopped] = [
-        "did not answer within 1 s",
-        "all fetching together may take 10 s",
-    ]
-    .map(|part| reasons.iter().filter(|it| it.contains(part)).count());
+    let [slow, stopped] = ["did not answer within 1 s", "all fetching together may take 10 s"]
+        .map(|part| reasons.iter().filter(|it| it.contains(part)).count());
     assert_eq!(slow + stopped, 60, "{reasons:#?}");
     assert!(slow >= 4 && stopped >= 4, "{slow} {stopped}");
 }
@@ -128,17 +117,13 @@ fn every_workload_of_a_crowded_claim_is_judged() {
     let one: Vec<String> = (0..300).map(shared).collect();
     let mut files = vec![(
         "in/all.yaml".to_owned(),
-        [&[CLASS.to_owned(), CLAIM.to_owned()], &one[..]]
-            .concat()
-            .join("---\n"),
+        [&[CLASS.to_owned(), CLAIM.to_owned()], &one[..]].concat().join("---\n"),
     )];
     files.extend((300..400).map(|number| (format!("in/{number}.yaml"), shared(number))));
     let files = borrowed(&files);
     let output = run(&repository(&files), &["check", "in", "--format", "json"]);
     let found = findings(&output);
-    let shared = found
-        .iter()
-        .filter(|it| it["rule"] == "workloads-share-volume");
+    let shared = found.iter().filter(|it| it["rule"] == "workloads-share-volume");
     assert_eq!(shared.count(), 399, "all but the first one");
 }
 
@@ -230,9 +215,7 @@ fn what_a_manifest_names_is_never_an_option() {
     assert_eq!(parameters.count(), WORDS.len() - 2, "{started:#?}");
     assert_eq!(started.len(), WORDS.len() + 1, "{started:#?}");
     for reason in started {
-        let mut options = WORDS
-            .iter()
-            .filter(|it| it.starts_with('-') && **it != "--");
+        let mut options = WORDS.iter().filter(|it| it.starts_with('-') && **it != "--");
         let is_told = options.any(|word| reason.contains(&format!("[{word}]")));
         assert!(!is_told, "{reason}");
     }
@@ -285,12 +268,7 @@ fn a_confined_program_starts_no_other() {
         eprintln!("SKIPPED: this machine has no Landlock.");
         return;
     }
-    let own = [
-        "--start=/usr/bin/env",
-        "--start=/lib",
-        "--start=/lib64",
-        "--read=/etc/ld.so.cache",
-    ];
+    let own = ["--start=/usr/bin/env", "--start=/lib", "--start=/lib64", "--read=/etc/ld.so.cache"];
     let other = ["--", "/usr/bin/env", "/usr/bin/true"];
     let allowed = confined(&[&own[..], &["--start=/usr/bin"], &other].concat());
     assert_eq!(code(&allowed), 0, "{allowed:?}");
@@ -374,10 +352,7 @@ fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
             assert!(!at("written").exists(), "{helm} wrote a file");
             assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
             let said = format!("{}{}", out(&output), err(&output));
-            assert!(
-                !said.contains("hunter2"),
-                "{helm} read a file or the environment: {said}"
-            );
+            assert!(!said.contains("hunter2"), "{helm} read a file or the environment: {said}");
             let report = report(&output);
             let reported = reported(&report);
             assert_eq!(reported[0], FOUND, "{helm}: {reported:#?}");

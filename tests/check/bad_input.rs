@@ -45,9 +45,7 @@ fn a_directory_that_may_not_be_read_is_named() {
     let program = folder.path().join("program");
     fs::copy(env!("CARGO_BIN_EXE_multi-attach-guard"), &program).unwrap();
     let mut command = Command::new(program);
-    command
-        .args(["check", "in", "--format", "json"])
-        .current_dir(folder.path());
+    command.args(["check", "in", "--format", "json"]).current_dir(folder.path());
     if fs::metadata(folder.path()).unwrap().uid() == 0 {
         command.uid(NOBODY).gid(NOBODY);
     }
@@ -61,9 +59,6 @@ fn a_directory_that_may_not_be_read_is_named() {
     };
     permit(&folder.path().join("in/closed"), 0o755);
     assert_eq!(code(&output), 1, "{}", err(&output));
-    begins(
-        err(&output),
-        "in/closed: This cannot be read: Permission denied",
-    );
+    begins(err(&output), "in/closed: This cannot be read: Permission denied");
     assert_eq!(findings(&output).len(), 1, "the rest is checked");
 }

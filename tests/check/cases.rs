@@ -118,13 +118,9 @@ impl Special {
         match self {
             Self::Link(target) => std::os::unix::fs::symlink(target, place).unwrap(),
             Self::Size(bytes) => fs::File::create(place).unwrap().set_len(bytes).unwrap(),
-            Self::Pipe(()) => assert!(
-                Command::new("mkfifo")
-                    .arg(place)
-                    .status()
-                    .unwrap()
-                    .success()
-            ),
+            Self::Pipe(()) => {
+                assert!(Command::new("mkfifo").arg(place).status().unwrap().success())
+            }
             Self::Latin1(text) => {
                 let bytes = text.chars().map(|it| u8::try_from(u32::from(it)).unwrap());
                 fs::write(place, bytes.collect::<Vec<_>>()).unwrap();
@@ -219,9 +215,7 @@ fn words(finding: &Value) -> String {
 /// Whether the words of `expected` occur in `words`, in this order.
 fn is_said(expected: &str, words: &str) -> bool {
     let mut words = words.split(' ');
-    expected
-        .split(' ')
-        .all(|expected| words.any(|it| it == expected))
+    expected.split(' ').all(|expected| words.any(|it| it == expected))
 }
 
 fn list(report: &Value, key: &str) -> Vec<Value> {
@@ -231,10 +225,7 @@ fn list(report: &Value, key: &str) -> Vec<Value> {
 /// These fields of the entries under `key` in the report, as `kind path: reason`.
 pub(super) fn texts(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
     let text = |it: &Value| {
-        let texts: Vec<&str> = fields
-            .iter()
-            .filter_map(|field| it[field].as_str())
-            .collect();
+        let texts: Vec<&str> = fields.iter().filter_map(|field| it[field].as_str()).collect();
         match &texts[..] {
             [kind, path, reason] => format!("{kind} {path}: {reason}"),
             texts => texts.concat(),
@@ -247,16 +238,13 @@ pub(super) fn texts(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
 fn all_like(expected: &[String], texts: &[String]) -> bool {
     let like = |(expected, text): (&String, &String)| {
         let mut rest = text.as_str();
-        let found = expected
-            .split('…')
-            .enumerate()
-            .all(|(number, part)| match rest.find(part) {
-                Some(at) if number > 0 || at == 0 => {
-                    rest = &rest[at + part.len()..];
-                    true
-                }
-                _ => false,
-            });
+        let found = expected.split('…').enumerate().all(|(number, part)| match rest.find(part) {
+            Some(at) if number > 0 || at == 0 => {
+                rest = &rest[at + part.len()..];
+                true
+            }
+            _ => false,
+        });
         found && (rest.is_empty() || expected.ends_with('…'))
     };
     expected.len() == texts.len() && expected.iter().zip(texts).all(like)
@@ -275,11 +263,7 @@ impl Case {
         let all = if self.run.is_empty() { "." } else { &self.run };
         let arguments = std::iter::once("check").chain(all.split(' '));
         let arguments: Vec<&str> = arguments.chain(more.iter().copied()).collect();
-        let input = if self.stdin.is_null() {
-            String::new()
-        } else {
-            text(&self.stdin)
-        };
+        let input = if self.stdin.is_null() { String::new() } else { text(&self.stdin) };
         let mut command = program(&arguments);
         if self.limited {
             let mut shell = Command::new("/bin/sh");
@@ -294,12 +278,7 @@ impl Case {
     /// Runs the case and returns all deviations from it.
     fn play<'a>(&'a self, folder: &Path, setup: &Setup<'_>, mut files: Files<'a>) -> Vec<String> {
         put(folder, self.files.iter().flatten());
-        files.extend(
-            self.files
-                .iter()
-                .flatten()
-                .filter(|(_, file)| !file.is_null()),
-        );
+        files.extend(self.files.iter().flatten().filter(|(_, file)| !file.is_null()));
         let tools = self.tools.as_ref().and_then(|names| {
             rendering::tools(&names.iter().map(String::as_str).collect::<Vec<_>>())
         });
@@ -328,18 +307,10 @@ impl Case {
         let findings = list(&report, "findings");
         let found: Vec<String> = findings.iter().map(words).collect();
         let as_expected = found.len() == self.finds.len()
-            && self
-                .finds
-                .iter()
-                .zip(&found)
-                .all(|(it, found)| is_said(it, found));
+            && self.finds.iter().zip(&found).all(|(it, found)| is_said(it, found));
         must(as_expected, "not these findings", &found);
         let unopened = texts(&report, "unopened", &["kind", "path", "reason"]);
-        must(
-            all_like(&self.unopened, &unopened),
-            "not this is unopened",
-            &unopened,
-        );
+        must(all_like(&self.unopened, &unopened), "not this is unopened", &unopened);
         let noticed = texts(&report, "notices", &["message"]);
         if let Some(notices) = &self.notices {
             must(all_like(notices, &noticed), "not these notices", &noticed);
@@ -353,11 +324,7 @@ impl Case {
             must(report["summary"][key] == *count, key, &report["summary"]);
         }
         let usual = i32::from(findings.iter().any(|it| it["action"] == "deny"));
-        must(
-            code(&output) == self.code.unwrap_or(usual),
-            "not this exit code",
-            &output,
-        );
+        must(code(&output) == self.code.unwrap_or(usual), "not this exit code", &output);
         let mut all_said = both_streams(&output);
         if !(self.text.is_empty() && self.times.is_empty() && self.hides.is_empty()) {
             let said = both_streams(&self.run(folder, path, &[]));
@@ -410,9 +377,8 @@ fn play(name: &str, repository: impl Fn() -> TempDir, setup: &Setup<'_>) {
         serde_json::from_value(cases).unwrap_or_else(|error| panic!("{name}.yaml: {error}"));
     put(outside.path(), &cases.outside);
     let all = cases.cases.iter();
-    let mut wrong: Vec<String> = all
-        .flat_map(|case| case.play(repository().path(), setup, Files::new()))
-        .collect();
+    let mut wrong: Vec<String> =
+        all.flat_map(|case| case.play(repository().path(), setup, Files::new())).collect();
     for entry in fs::read_dir(outside.path()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         if !cases.outside.contains_key(&name) {

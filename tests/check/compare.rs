@@ -33,17 +33,10 @@ fn only_what_an_earlier_report_lacks_fails() {
     let (text, status) = with("text");
     assert_eq!(status, 0, "{text}");
     assert!(text.contains("No new findings. "), "{text}");
-    has(
-        &text,
-        "Of 1 earlier finding, 1 is still there and 0 are gone.",
-    );
+    has(&text, "Of 1 earlier finding, 1 is still there and 0 are gone.");
 
     // The file is renamed, and another object is at fault.
-    fs::rename(
-        folder.path().join("web.yaml"),
-        folder.path().join("moved.yaml"),
-    )
-    .unwrap();
+    fs::rename(folder.path().join("web.yaml"), folder.path().join("moved.yaml")).unwrap();
     write("api.yaml", &manifests("api"));
     let (markdown, status) = with("markdown");
     assert_eq!(status, 1, "{markdown}");
@@ -56,9 +49,7 @@ fn only_what_an_earlier_report_lacks_fails() {
     let (sarif, _) = with("sarif");
     let sarif: Value = serde_json::from_str(&sarif).unwrap();
     let results = sarif["runs"][0]["results"].as_array().unwrap().iter();
-    let mut states: Vec<&str> = results
-        .map(|it| it["baselineState"].as_str().unwrap())
-        .collect();
+    let mut states: Vec<&str> = results.map(|it| it["baselineState"].as_str().unwrap()).collect();
     states.sort_unstable();
     assert_eq!(states, ["new", "unchanged"]);
     let (junit, _) = with("junit");
@@ -71,14 +62,8 @@ fn only_what_an_earlier_report_lacks_fails() {
     );
 
     for (arguments, sentence) in [
-        (
-            ["--compare", "absent.json"],
-            "given with --compare cannot be read",
-        ),
-        (
-            ["--compare", "moved.yaml"],
-            "given with --compare is not a report",
-        ),
+        (["--compare", "absent.json"], "given with --compare cannot be read"),
+        (["--compare", "moved.yaml"], "given with --compare is not a report"),
     ] {
         let output = run(&folder, &[&["check"], &arguments[..]].concat());
         assert_eq!(code(&output), 2);

@@ -9,11 +9,8 @@ use report::Format;
 fn a_proposed_patch_keeps_every_label() {
     let labels = json!({"app": "web", "status": "live", "containers": "two", "secret": "no"});
     let deployment = object(json!({"kind": "Deployment", "uses": ["data"], "labels": labels}));
-    let folder = repository(&[
-        ("a.yaml", CLASS),
-        ("b.yaml", CLAIM),
-        ("c.json", &deployment.to_string()),
-    ]);
+    let folder =
+        repository(&[("a.yaml", CLASS), ("b.yaml", CLAIM), ("c.json", &deployment.to_string())]);
     let findings = findings(&run(&folder, &["check", ".", "--format", "json"]));
     let remedies = findings[0]["remedies"].as_array().unwrap();
     let colocate = remedies.iter().find(|it| it["name"] == "colocate").unwrap();

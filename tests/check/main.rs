@@ -3,12 +3,7 @@
 
 #![cfg(unix)]
 // The helpers of tests are outside of the functions that clippy recognizes as tests.
-#![allow(
-    clippy::unwrap_used,
-    clippy::unwrap_in_result,
-    clippy::expect_used,
-    clippy::panic
-)]
+#![allow(clippy::unwrap_used, clippy::unwrap_in_result, clippy::expect_used, clippy::panic)]
 
 /// The programs that a test needs. If they are missing, the test ends; the callee has printed the
 /// reason.
@@ -33,11 +28,7 @@ mod others;
 mod output;
 mod page;
 #[path = "../harness/programs.rs"]
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the control plane itself is not needed here"
-)]
+#[allow(dead_code, unused_imports, reason = "the control plane itself is not needed here")]
 mod programs;
 mod quiet;
 mod releases;
@@ -115,10 +106,7 @@ fn script(path: &Path, text: &str) {
 
 /// Files with generated texts, in the form that [`repository`] takes.
 fn borrowed(files: &[(String, String)]) -> Vec<(&str, &str)> {
-    files
-        .iter()
-        .map(|(name, text)| (&**name, &**text))
-        .collect()
+    files.iter().map(|(name, text)| (&**name, &**text)).collect()
 }
 
 fn shop() -> TempDir {
@@ -131,10 +119,7 @@ fn shop() -> TempDir {
 
 /// Sets the command's folder and PATH.
 fn on_path<'c>(command: &'c mut Command, folder: &Path, path: &Path) -> &'c mut Command {
-    command
-        .current_dir(folder)
-        .env_remove("KUBECONFIG")
-        .env("PATH", path)
+    command.current_dir(folder).env_remove("KUBECONFIG").env("PATH", path)
 }
 
 /// All printed text.

@@ -25,11 +25,8 @@ fn commands_say_what_is_asked_for() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = run(&folder, &words);
         assert_eq!(code(&output), case.exit, "{command}: {output:?}");
-        let (said, other) = if case.exit == 0 {
-            (out(&output), "")
-        } else {
-            (err(&output), out(&output))
-        };
+        let (said, other) =
+            if case.exit == 0 { (out(&output), "") } else { (err(&output), out(&output)) };
         assert_eq!(other, "", "{command}");
         for part in &case.prints {
             match part.strip_prefix('^') {
@@ -52,10 +49,7 @@ fn the_problem_matcher_reads_concise_lines() {
     let matcher = include_str!("../../problem-matcher.json");
     let matcher: Value = serde_json::from_str(matcher).unwrap();
     let pattern = &matcher["problemMatcher"][0]["pattern"][0];
-    assert_eq!(
-        pattern["regexp"],
-        r"^(.+?):(\d+):(\d+): (error|warning)\[([a-z-]+)\] (.+)$"
-    );
+    assert_eq!(pattern["regexp"], r"^(.+?):(\d+):(\d+): (error|warning)\[([a-z-]+)\] (.+)$");
     let output = run(&shop(), &["check", "deploy", "--format", "concise"]);
     let line = out(&output).lines().next().unwrap();
     let (place, rest) = line.split_once(": ").unwrap();

@@ -28,10 +28,7 @@ fn picture(page: &Path, name: &str, switches: &str) -> Vec<u8> {
 #[test]
 fn a_browser_shows_the_page_in_light_and_dark() {
     if Command::new("chromium").arg("--version").output().is_err() {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "chromium is not installed"
-        );
+        assert!(std::env::var_os("CI").is_none(), "chromium is not installed");
         eprintln!("SKIPPED: chromium is not installed.");
         return;
     }

@@ -8,20 +8,16 @@ fn utf_16_is_read_and_not_rewritten() {
     let text = [CLASS, CLAIM, DEPLOYMENT].join("---\n");
     let folder = repository(&[]);
     let file = folder.path().join("all.yaml");
-    for (mark, unit) in [
-        ([0xff, 0xfe], u16::to_le_bytes as fn(u16) -> [u8; 2]),
-        ([0xfe, 0xff], u16::to_be_bytes),
-    ] {
+    for (mark, unit) in
+        [([0xff, 0xfe], u16::to_le_bytes as fn(u16) -> [u8; 2]), ([0xfe, 0xff], u16::to_be_bytes)]
+    {
         let units = text.encode_utf16().flat_map(unit);
         let bytes: Vec<u8> = mark.into_iter().chain(units).collect();
         fs::write(&file, &bytes).unwrap();
         let output = run(&folder, &["check", ".", "--format", "json"]);
         let findings = findings(&output);
         assert_eq!(findings[0]["rule"], "rolling-update-overlap");
-        let line = 1 + text
-            .lines()
-            .position(|it| it.contains("strategy:"))
-            .unwrap();
+        let line = 1 + text.lines().position(|it| it.contains("strategy:")).unwrap();
         assert_eq!(findings[0]["line"], json!(line));
         let fixed = run(&folder, &["check", ".", "--fix"]);
         assert!(err(&fixed).contains("UTF-16"), "{}", err(&fixed));

@@ -10,10 +10,7 @@ use super::{CLASS, out, report, repository};
 
 /// A chart whose values set the strategy and the access mode.
 const CHART: [(&str, &str); 3] = [
-    (
-        "charts/web/Chart.yaml",
-        "apiVersion: v2\nname: web\nversion: 1.2.3\n",
-    ),
+    ("charts/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.2.3\n"),
     (
         "charts/web/values.yaml",
         "strategy: {type: Recreate}\naccessMode: ReadWriteOnce\nprefix: ''\n",
@@ -81,24 +78,11 @@ spec:
 fn a_post_renderer_is_printed_for_a_release() {
     let tools = or_skip!(tools(&["helm", "kustomize"]));
     let template = TEMPLATE.replace("{{ toJson .Values.strategy }}", "{type: RollingUpdate}");
-    let folder = gitops(&[
-        ("charts/web/templates/web.yaml", &template),
-        ("shop.yaml", RELEASE),
-    ]);
-    let check = |more: &str| {
-        check(
-            &folder,
-            tools.path(),
-            &format!("shop.yaml class.yaml {more}"),
-        )
-    };
+    let folder = gitops(&[("charts/web/templates/web.yaml", &template), ("shop.yaml", RELEASE)]);
+    let check = |more: &str| check(&folder, tools.path(), &format!("shop.yaml class.yaml {more}"));
     let fixed = check("--fix");
     let (_, renderer) = out(&fixed).split_once("spec:\n").expect("a post-renderer");
-    fs::write(
-        folder.path().join("shop.yaml"),
-        RELEASE.to_owned() + renderer,
-    )
-    .unwrap();
+    fs::write(folder.path().join("shop.yaml"), RELEASE.to_owned() + renderer).unwrap();
     let after = report(&check("--format json"));
     assert_eq!(reported(&after), [""; 0], "{}", out(&fixed));
     assert_eq!(after["summary"]["rendered"], 1);

@@ -64,11 +64,7 @@ pub(super) fn reported(report: &Value) -> Vec<String> {
     let mut reported: Vec<String> = findings
         .map(|it| {
             let [namespace, name] = ["namespace", "name"].map(|key| text(&it["object"][key]));
-            format!(
-                "{namespace}/{name} {} {}",
-                text(&it["file"]),
-                text(&it["template"])
-            )
+            format!("{namespace}/{name} {} {}", text(&it["file"]), text(&it["template"]))
         })
         .collect();
     reported.sort();
@@ -106,20 +102,14 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
     let all = class_and_claim();
     let folder = repository(&[
         ("chart/Chart.yaml", CHART),
-        (
-            "app/kustomization.yaml",
-            "resources: [web.yaml, claim.yaml]\n",
-        ),
+        ("app/kustomization.yaml", "resources: [web.yaml, claim.yaml]\n"),
         ("app/web.yaml", WEB),
         ("app/claim.yaml", &all),
     ]);
     let mark = format!("100000.{}", std::process::id());
     let sleeps = format!("#!/bin/sh\n/bin/sleep {mark} &\nwait\n");
     script(&bin.path().join("helm"), &sleeps);
-    script(
-        &bin.path().join("kustomize"),
-        "#!/bin/sh\nexec /usr/bin/yes\n",
-    );
+    script(&bin.path().join("kustomize"), "#!/bin/sh\nexec /usr/bin/yes\n");
     let output = check(&folder, bin.path(), ". --render-timeout 1");
     // Its child process ends with it.
     while is_running(&mark) {
@@ -136,10 +126,7 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
 fn is_running(word: &str) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut lines = processes.filter_map(|it| fs::read(it.path().join("cmdline")).ok());
-    lines.any(|line| {
-        line.split(|byte| *byte == 0)
-            .any(|it| it == word.as_bytes())
-    })
+    lines.any(|line| line.split(|byte| *byte == 0).any(|it| it == word.as_bytes()))
 }
 
 /// Rendering uses nothing of the user: no plugins, repositories or network, and no variables in

@@ -20,10 +20,7 @@ fn files_are_repaired_in_place_and_then_silent() {
     let web = fs::read_to_string(folder.path().join("deploy/web.yaml")).unwrap();
     assert_eq!(web, DEPLOYMENT.replace("RollingUpdate", "Recreate"));
     let said = err(&fixed);
-    begins(
-        said,
-        "deploy/web.yaml: repaired Deployment web with recreate.\n",
-    );
+    begins(said, "deploy/web.yaml: repaired Deployment web with recreate.\n");
     assert!(!said.contains("could not be kept"), "{said}");
     assert_eq!(out(&fixed), "", "no patch is left to apply by hand");
     let left = fs::read_dir(folder.path().join("deploy")).unwrap();
@@ -121,10 +118,8 @@ spec:
     type: Recreate
 ";
     let rendered = format!("---\n# Source: shop/templates/web.yaml\n{DEPLOYMENT}");
-    let folder = repository(&[
-        ("facts.yaml", &format!("{CLASS}---\n{CLAIM}")),
-        ("all.yaml", &rendered),
-    ]);
+    let folder =
+        repository(&[("facts.yaml", &format!("{CLASS}---\n{CLAIM}")), ("all.yaml", &rendered)]);
     let pipe = |how: &str| {
         let arguments = ["check", "-", "facts.yaml", how];
         run_with(&folder, &arguments, &rendered)
@@ -171,10 +166,8 @@ fn repair_all(files: &[(String, String)]) {
     let facts = format!("{CLASS}---\n{}", CLAIM.replace("data", "other"));
     for remedy in ["recreate", "colocate", "zero-surge"] {
         let policy = format!("defaults: {{remedy: {remedy}}}\n");
-        let mut all = vec![
-            (".multi-attach-guard.yaml", policy.as_str()),
-            ("in/facts.yaml", facts.as_str()),
-        ];
+        let mut all =
+            vec![(".multi-attach-guard.yaml", policy.as_str()), ("in/facts.yaml", facts.as_str())];
         all.extend(borrowed(files));
         let folder = repository(&all);
         let fixed = run(&folder, &["check", "in", "--fix"]);

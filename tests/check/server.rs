@@ -105,10 +105,7 @@ impl Server {
             "common/web.yaml": WEB,
             "common/claim.yaml": CLAIM,
         }});
-        let mut server = Self {
-            commit: String::new(),
-            shared,
-        };
+        let mut server = Self { commit: String::new(), shared };
         server.commit(&serde_json::from_value(base).unwrap());
         server.commit = server.git("base", "rev-parse HEAD").trim().to_owned();
         server.answers(&BTreeMap::new());

@@ -73,14 +73,8 @@ fn an_audit_that_cannot_be_made_says_why() {
     for (argument, sentence) in [
         ("absent", "no claim \"absent\""),
         ("secret/data", "\"secret\" is no kind that uses volumes."),
-        (
-            "--namespace=absent",
-            "The cluster has no namespace \"absent\".",
-        ),
-        (
-            "--namespace=",
-            "a value is required for '--namespace <NAMESPACE>'",
-        ),
+        ("--namespace=absent", "The cluster has no namespace \"absent\"."),
+        ("--namespace=", "a value is required for '--namespace <NAMESPACE>'"),
     ] {
         let audit = test.run(&["audit", argument]);
         assert_eq!(audit.status.code(), Some(2));
@@ -98,10 +92,7 @@ fn names_mean_what_they_mean_to_kubectl() {
         &["web", "-n", &namespace],
         &["deployment/web", "-n", &namespace],
     ] {
-        assert_eq!(
-            found(&report(&test, arguments).0),
-            ["web rolling-update-overlap"]
-        );
+        assert_eq!(found(&report(&test, arguments).0), ["web rolling-update-overlap"]);
     }
     let kubeconfig = format!("--kubeconfig={}", test.plane.kubeconfig().display());
     let (named, _) = report(&test, &[&kubeconfig, "deploy/web", "-n", &namespace]);
@@ -122,9 +113,7 @@ fn who_rides_on_an_override_is_listed() {
     let namespace = audited(&test, "overrides", "replicas: 1");
     for (until, is_over) in [("2999-01-01", false), ("2000-01-01", true)] {
         let keys = ["action=ignore", "reason=drained", &format!("until={until}")];
-        let keys = keys
-            .map(|it| format!("multi-attach-guard.dev/{it}"))
-            .join(" ");
+        let keys = keys.map(|it| format!("multi-attach-guard.dev/{it}")).join(" ");
         let annotate = format!("annotate -n {namespace} --overwrite deployment/web {keys}");
         test.plane.run(&annotate);
         let (report, code) = report(&test, &["-n", &namespace]);
@@ -183,14 +172,10 @@ fn one_namespace_is_audited_with_its_own_rights() {
         "volumeattachments",
     ] {
         let because = format!("because the {resource} could not be read: ");
-        assert!(
-            open.iter().any(|it| it.contains(&because)),
-            "{resource}: {open:#?}"
-        );
+        assert!(open.iter().any(|it| it.contains(&because)), "{resource}: {open:#?}");
     }
-    let namespaced = open
-        .iter()
-        .any(|it| it.contains("the deployments") || it.contains("the namespaces"));
+    let namespaced =
+        open.iter().any(|it| it.contains("the deployments") || it.contains("the namespaces"));
     assert!(!namespaced, "{open:#?}");
     // If no object to judge can be read, an empty report must not look like success.
     let (blind, code) = report(&test, &["-n", &namespace, "--as=nobody"]);
@@ -245,11 +230,7 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     }
     let table = test.run(&["audit", "-n", &namespace]);
     let row = out(&table).lines().nth(1).unwrap_or_default();
-    assert!(
-        row.contains("PersistentVolumeClaim data  stuck: "),
-        "{}",
-        out(&table)
-    );
+    assert!(row.contains("PersistentVolumeClaim data  stuck: "), "{}", out(&table));
     let text = test.audit(&namespace, "wide");
     let text = out(&text);
     let heading = format!("Namespace {namespace}: 1 stuck");
@@ -293,10 +274,7 @@ fn reports_are_objects_that_an_api_server_takes() {
     for field in ["source", "summary", "results", "configuration"] {
         assert_eq!(stored[field], sent["items"][0][field], "{field}");
     }
-    assert_eq!(
-        stored["summary"],
-        json!({"pass": 0, "fail": 2, "warn": 0, "error": 0, "skip": 0})
-    );
+    assert_eq!(stored["summary"], json!({"pass": 0, "fail": 2, "warn": 0, "error": 0, "skip": 0}));
     // The CronJob of the examples replaces earlier reports; a namespace without violations has
     // none.
     let example = include_str!("../../examples/reports.yaml");

@@ -58,11 +58,7 @@ impl CommandTest {
             namespace
         });
         let folder = tempfile::tempdir().unwrap();
-        Some(Self {
-            plane,
-            namespace,
-            folder,
-        })
+        Some(Self { plane, namespace, folder })
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {

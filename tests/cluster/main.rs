@@ -54,9 +54,7 @@ fn cases() -> Vec<(&'static str, String, Vec<&'static str>)> {
     let claim = object(json!({"kind": "PersistentVolumeClaim", "name": "blocks",
         "namespace": "NAMESPACE", "with": {"spec": blocks}}));
     let found = vec!["deny unsupported-access-mode"];
-    deployments
-        .chain([("a claim", claim.to_string(), found)])
-        .collect()
+    deployments.chain([("a claim", claim.to_string(), found)]).collect()
 }
 
 #[test]
@@ -73,9 +71,7 @@ fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
         std::fs::write(test.folder.path().join("manifest.yaml"), &manifest).unwrap();
         let live = test.check(&["manifest.yaml", "--cluster"]);
         let findings = live["findings"].as_array().unwrap();
-        let found = findings
-            .iter()
-            .map(|it| format!("{} {}", it["action"], it["rule"]));
+        let found = findings.iter().map(|it| format!("{} {}", it["action"], it["rule"]));
         let found: Vec<String> = found.map(|it| it.replace('"', "")).collect();
         assert_eq!(found, expected, "{name}");
 
@@ -84,18 +80,11 @@ fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
 
         let said = test.dry_run(&manifest);
         let refused = expected.iter().any(|it| it.starts_with("deny"));
-        assert_eq!(
-            said.contains("denied the request: "),
-            refused,
-            "{name}: {said}"
-        );
+        assert_eq!(said.contains("denied the request: "), refused, "{name}: {said}");
         for finding in findings {
             let rule = finding["rule"].as_str().unwrap();
             let words = if finding["action"] == "deny" {
-                [
-                    format!("More: multi-attach-guard rules {rule}"),
-                    format!("\nAlso {rule}: "),
-                ]
+                [format!("More: multi-attach-guard rules {rule}"), format!("\nAlso {rule}: ")]
             } else {
                 [format!("Warning: {rule}: "), format!("Warning: {rule}: ")]
             };
@@ -120,11 +109,7 @@ fn workloads_of_the_cluster_count_and_none_counts_twice() {
     let holder = deployment("holder");
     test.plane.apply(test.namespace, &holder);
     for (what, manifest, expected) in [
-        (
-            "another one",
-            deployment("other"),
-            &["workloads-share-volume"][..],
-        ),
+        ("another one", deployment("other"), &["workloads-share-volume"][..]),
         ("the one that is there", holder, &[]),
     ] {
         std::fs::write(test.folder.path().join("manifest.yaml"), manifest).unwrap();
@@ -162,10 +147,7 @@ fn a_snapshot_holds_what_decides_and_no_more() {
         "handle-of-the-volume",
         "uid",
     ] {
-        assert!(
-            !snapshot.contains(part),
-            "{part:?} does not belong in\n{snapshot}"
-        );
+        assert!(!snapshot.contains(part), "{part:?} does not belong in\n{snapshot}");
     }
 
     std::fs::write(test.folder.path().join("facts.yaml"), snapshot).unwrap();
@@ -175,10 +157,7 @@ fn a_snapshot_holds_what_decides_and_no_more() {
         assert_eq!(out(&live), out(&offline), "{format}");
     }
     let text = test.run(&["capabilities", "--as=root", "--as-group=system:masters"]);
-    for part in [
-        "disk (disk.csi.example.com, in no catalog)\n",
-        "share (efs.csi.aws.com, ",
-    ] {
+    for part in ["disk (disk.csi.example.com, in no catalog)\n", "share (efs.csi.aws.com, "] {
         has(out(&text), part);
     }
 }
@@ -188,10 +167,7 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
     let test = harness::or_skip!(CommandTest::new());
     let nowhere = test.run(&["snapshot", "--output-file", "no/such/folder.yaml"]);
     assert_eq!(nowhere.status.code(), Some(2));
-    begins(
-        err(&nowhere),
-        "The snapshot could not be written to no/such/folder.yaml: ",
-    );
+    begins(err(&nowhere), "The snapshot could not be written to no/such/folder.yaml: ");
 
     let nobody = test.plane.kubeconfig_as("nobody", &[]);
     let old = test.folder.path().join("old.yaml");
@@ -200,10 +176,7 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
     let snapshot = ["snapshot", "--output", "old.yaml"];
     let forbidden = run(test.folder.path(), &nobody, &snapshot, "");
     assert_eq!(forbidden.status.code(), Some(2));
-    has(
-        err(&forbidden),
-        "Grant it the verbs get, list and watch on ",
-    );
+    has(err(&forbidden), "Grant it the verbs get, list and watch on ");
     assert_eq!(std::fs::read_to_string(old).unwrap(), "# kept\n");
 }
 
@@ -216,10 +189,7 @@ fn kustomize_applies_the_patch() {
     let surges = "{strategy: {rollingUpdate: {maxSurge: 2, maxUnavailable: 0}}, template: {spec: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: topology.kubernetes.io/zone, labelSelector: {matchLabels: {app: other}}}}]}}}}}";
     let rendered = deployment("bound", surges).replace("NAMESPACE", test.namespace);
     write("rendered.yaml", &rendered);
-    write(
-        "kustomization.yaml",
-        "resources: [rendered.yaml]\npatches: [{path: patch.yaml}]\n",
-    );
+    write("kustomization.yaml", "resources: [rendered.yaml]\npatches: [{path: patch.yaml}]\n");
     let snapshot = test.run(&["snapshot", "--output-file", "snapshot.yaml"]);
     assert_eq!(snapshot.status.code(), Some(0), "{}", err(&snapshot));
     for remedy in ["recreate", "colocate"] {

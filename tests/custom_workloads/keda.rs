@@ -55,10 +55,9 @@ fn scaler(kind: &str, further: &Value) -> Value {
 /// Makes pods that are in the queue but on no node.
 fn queue(test: &OperatorTest<'_>, names: &[&str]) -> Result<(), String> {
     for name in names {
-        test.namespace.apply(&object(
-            json!({"kind": "Pod", "name": name, "labels": {"queue": "yes"},
-            "pod": {"nodeSelector": {"node": "none"}}}),
-        ))?;
+        test.namespace
+            .apply(&object(json!({"kind": "Pod", "name": name, "labels": {"queue": "yes"},
+            "pod": {"nodeSelector": {"node": "none"}}})))?;
     }
     Ok(())
 }
@@ -201,11 +200,8 @@ fn until_multi_attach(test: &OperatorTest<'_>) -> Result<(), String> {
 fn scalers_bring_as_many_pods_as_the_engine_says() {
     type Case = fn(&OperatorTest<'_>) -> Result<(), String>;
     let Some(cluster) = cluster() else { return };
-    let cases: [(&str, Case); 3] = [
-        ("more-than-one", more_than_one),
-        ("none-and-back", none_and_back),
-        ("jobs", jobs),
-    ];
+    let cases: [(&str, Case); 3] =
+        [("more-than-one", more_than_one), ("none-and-back", none_and_back), ("jobs", jobs)];
     play_all(&cases, |(name, play)| {
         let played = OperatorTest::build(&cluster, name).and_then(|test| play(&test));
         played.map_err(|error| format!("{name}: {error}"))

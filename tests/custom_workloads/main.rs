@@ -122,9 +122,7 @@ impl<'c> OperatorTest<'c> {
             Some(status) => Ok(Err(format!("the controller has ended: {status}"))),
             None => ask().map(Ok),
         });
-        answer
-            .and_then(|it| it)
-            .map_err(|error| format!("{error}\n{}", controller.log_tail()))
+        answer.and_then(|it| it).map_err(|error| format!("{error}\n{}", controller.log_tail()))
     }
 
     /// The JSON report of the guard's program about the namespace.

@@ -78,9 +78,7 @@ impl OperatorTest<'_> {
             && !leaves;
         // The old pod continues to serve while the new one waits for its volume.
         let hangs = status["phase"] == "Degraded"
-            && status["message"]
-                .as_str()
-                .is_some_and(|it| it.contains("ProgressDeadlineExceeded"))
+            && status["message"].as_str().is_some_and(|it| it.contains("ProgressDeadlineExceeded"))
             && multi_attach
             && !leaves
             && (pods.len(), ready) == (2, 1);
@@ -88,9 +86,7 @@ impl OperatorTest<'_> {
             return Ok(hangs);
         }
         let all = pods.len();
-        Err(format!(
-            "{status}, Multi-Attach {multi_attach}, {ready} of {all} pods"
-        ))
+        Err(format!("{status}, Multi-Attach {multi_attach}, {ready} of {all} pods"))
     }
 
     fn ship(&self, image: &str) -> Result<(), String> {
@@ -138,10 +134,7 @@ impl OperatorTest<'_> {
         })?;
         let answer = said("example.com/app:1")?;
         let warnings = answer["warnings"].to_string();
-        seen(
-            warnings.contains("This is a rollback to ReplicaSet web-"),
-            answer,
-        )?;
+        seen(warnings.contains("This is a rollback to ReplicaSet web-"), answer)?;
         self.ship("example.com/app:1")?;
         self.until_over()
     }

@@ -29,10 +29,8 @@ fn repair(incident: &Incident, objects: &[Value], finds: &[(&str, bool)]) {
         incident.apply(object);
     }
     let found = audit(incident);
-    let seen: Vec<(&str, bool)> = found
-        .iter()
-        .map(|(object, command)| (object.as_str(), command.is_some()))
-        .collect();
+    let seen: Vec<(&str, bool)> =
+        found.iter().map(|(object, command)| (object.as_str(), command.is_some())).collect();
     assert_eq!(seen, finds, "{found:#?}");
     for _ in 0..finds.len() {
         let Some(command) = audit(incident).into_iter().find_map(|(_, command)| command) else {
@@ -55,23 +53,11 @@ pub(crate) fn what_lives(incident: &Incident) {
         ("Deployment", json!({"replicas": 0}), &[true]),
         // One command cures both findings.
         ("Deployment", json!({"replicas": 2}), &[true, true]),
-        (
-            "Deployment",
-            json!({"replicas": 2, "strategy": "Recreate"}),
-            &[true],
-        ),
+        ("Deployment", json!({"replicas": 2, "strategy": "Recreate"}), &[true]),
         // Its pods may be on several nodes, and each update starts beside one of them.
-        (
-            "StatefulSet",
-            json!({"replicas": 2, "with": {"spec": parallel}}),
-            &[false],
-        ),
+        ("StatefulSet", json!({"replicas": 2, "with": {"spec": parallel}}), &[false]),
         // The template of a Job cannot be changed.
-        (
-            "Job",
-            json!({"replicas": 2, "with": {"spec": {"completions": 2}}}),
-            &[false],
-        ),
+        ("Job", json!({"replicas": 2, "with": {"spec": {"completions": 2}}}), &[false]),
         ("ReplicaSet", json!({"replicas": 2}), &[true]),
         ("DaemonSet", json!({}), &[false]),
     ] {
@@ -79,11 +65,7 @@ pub(crate) fn what_lives(incident: &Incident) {
         let finds: Vec<_> = finds.iter().map(|cured| (name.as_str(), *cured)).collect();
         repair(incident, &[workload(kind, "web", &further)], &finds);
     }
-    repair(
-        incident,
-        &[recreated("web"), autoscaler(1)],
-        &[("HorizontalPodAutoscaler web", false)],
-    );
+    repair(incident, &[recreated("web"), autoscaler(1)], &[("HorizontalPodAutoscaler web", false)]);
     let both = ["web", "backup"].map(recreated);
     repair(incident, &both, &[("Deployment web", false)]);
     mislabelled(incident);
@@ -100,9 +82,6 @@ fn mislabelled(incident: &Incident) {
     repair(
         incident,
         &[deployment("web", &uses)],
-        &[
-            ("Deployment web", false),
-            ("PersistentVolumeClaim shared", false),
-        ],
+        &[("Deployment web", false), ("PersistentVolumeClaim shared", false)],
     );
 }

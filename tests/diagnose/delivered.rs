@@ -130,10 +130,7 @@ pub(crate) fn by_argo_rollouts(incident: &Incident) {
     let owner = make(incident, "Rollout");
     let set = |name: &str, further: &Value| {
         let of_its_own = json!({"container": {"image": format!("app:{name}")}});
-        merged(
-            workload("ReplicaSet", name, &merged(of_its_own, further)),
-            &owner,
-        )
+        merged(workload("ReplicaSet", name, &merged(of_its_own, further)), &owner)
     };
     incident.starts(&set("web-old", &json!({})));
     incident.kubectl(&["cordon", &incident.node_of("web-old")]);

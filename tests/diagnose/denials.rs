@@ -77,9 +77,7 @@ pub(crate) fn recreate_by_server_side_apply(incident: &Incident) {
         let command = documents::printed(page, |it| it.contains("\"rollingUpdate\":null"));
         let command = command.replace("deployment NAME", "deployment web");
         let own = format!("-n {}", incident.namespace);
-        let command = command
-            .replace("-n shop", &own)
-            .replace("-n NAMESPACE", &own);
+        let command = command.replace("-n shop", &own).replace("-n NAMESPACE", &own);
         incident.run(&command);
         incident.user(&apply, Some(&manifest)).success();
         incident.end("server-side apply of Recreate passes");
@@ -120,9 +118,7 @@ pub(crate) fn what_is_done_to_a_node_that_is_alive(incident: &Incident) {
 }
 
 fn until_passes(incident: &Incident, change: &[&str]) {
-    until("the guard to let it pass", PATIENCE, || {
-        incident.user(change, None).done()
-    });
+    until("the guard to let it pass", PATIENCE, || incident.user(change, None).done());
 }
 
 /// Waits until the namespace's guard no longer refuses the change, but warns about it.

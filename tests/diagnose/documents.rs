@@ -10,15 +10,8 @@ use crate::printed::{assert_listed, commands};
 
 /// The pages whose commands are run here. `tests/plain/readme.rs` runs those of the README,
 /// `shared_storage` the whole of `migrate.md`, and `tutorial` that of `tutorial.md`.
-const PAGES: [&str; 7] = [
-    "always-there",
-    "gitops",
-    "install",
-    "operations",
-    "policy",
-    "rules",
-    "runbook",
-];
+const PAGES: [&str; 7] =
+    ["always-there", "gitops", "install", "operations", "policy", "rules", "runbook"];
 
 fn page(name: &str) -> String {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/docs"));
@@ -37,20 +30,14 @@ pub(crate) fn printed(name: &str, is_meant: impl Fn(&str) -> bool) -> String {
 }
 
 pub(crate) fn every_command_is_listed() {
-    let commands: Vec<String> = PAGES
-        .iter()
-        .flat_map(|name| commands(&page(name)))
-        .collect();
+    let commands: Vec<String> = PAGES.iter().flat_map(|name| commands(&page(name))).collect();
     assert_listed(commands.iter().map(String::as_str), "docs/");
 }
 
 /// The titles of the error messages that the runbook explains.
 pub(crate) fn explained_lines() -> Vec<String> {
     let runbook = page("runbook");
-    let words = runbook
-        .split_once("## By the words of the error\n")
-        .unwrap()
-        .1;
+    let words = runbook.split_once("## By the words of the error\n").unwrap().1;
     let words = words.split_once("\n## ").unwrap().0;
     let titles = words.lines().filter_map(|line| line.strip_prefix("### "));
     titles.map(str::to_owned).collect()
@@ -104,11 +91,7 @@ pub(crate) fn while_installing(incident: &Incident) {
         "capabilities",
         "check --cluster manifests-of-your-own/",
     ] {
-        run(
-            "install",
-            &format!("multi-attach-guard {beginning}"),
-            "it is shown",
-        );
+        run("install", &format!("multi-attach-guard {beginning}"), "it is shown");
     }
     for name in ["install", "runbook"] {
         let shortest =
@@ -118,10 +101,9 @@ pub(crate) fn while_installing(incident: &Incident) {
 
     run("install", "kubectl apply -k", "it is installed");
     is_installed(incident);
-    for beginning in [
-        "kubectl -n multi-attach-guard get pods",
-        "kubectl get validatingwebhookconfiguration",
-    ] {
+    for beginning in
+        ["kubectl -n multi-attach-guard get pods", "kubectl get validatingwebhookconfiguration"]
+    {
         run("operations", beginning, "it is shown");
     }
     let smoke = "kubectl apply --dry-run=server";
@@ -186,10 +168,7 @@ fn installed(incident: &Incident) -> BTreeMap<&'static str, usize> {
     ];
     let count = |kind| {
         let named = incident.kubectl(&["get", kind, "-o", "name"]);
-        named
-            .lines()
-            .filter(|it| it.contains("multi-attach-guard"))
-            .count()
+        named.lines().filter(|it| it.contains("multi-attach-guard")).count()
     };
     kinds.map(|kind| (kind, count(kind))).into_iter().collect()
 }

@@ -71,10 +71,8 @@ impl Incident {
             }
         };
         let namespace = Namespace::new(cluster.plane, &format!("{}-{name}", mode.name()));
-        let nodes: Vec<String> = ["a", "b"]
-            .iter()
-            .map(|letter| format!("{namespace}-{letter}"))
-            .collect();
+        let nodes: Vec<String> =
+            ["a", "b"].iter().map(|letter| format!("{namespace}-{letter}")).collect();
         let incident = Self {
             cluster,
             _own: own,
@@ -303,10 +301,7 @@ impl Incident {
 
     /// Makes a volume for the claim with this name and class.
     pub(crate) fn volume(&self, claim: &str, class: &str, with: &Value) {
-        let made = Claim {
-            volume_with: with.clone(),
-            ..Claim::exclusive()
-        };
+        let made = Claim { volume_with: with.clone(), ..Claim::exclusive() };
         let [volume, _] = made.bound_in(&self.namespace, claim, [class, ATTACHING_DRIVER]);
         self.apply(&volume);
     }

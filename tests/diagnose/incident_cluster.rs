@@ -48,17 +48,11 @@ impl IncidentCluster {
             let change = |webhook: &mut Value| install::add_condition(webhook, condition.clone());
             install::guard(plane, mode.name(), &policy(mode), &[], change)
         });
-        Self {
-            plane,
-            nodes,
-            guards,
-        }
+        Self { plane, nodes, guards }
     }
 
     pub(crate) fn nothing_panicked(&self) {
-        self.guards
-            .iter()
-            .for_each(|(guard, _)| guard.nothing_panicked());
+        self.guards.iter().for_each(|(guard, _)| guard.nothing_panicked());
     }
 }
 

@@ -59,13 +59,7 @@ struct State {
 }
 
 const fn state(title: &'static str, name: &'static str, play: fn(&Incident)) -> State {
-    State {
-        title,
-        name,
-        setting: USUAL,
-        modes: &Mode::ALL,
-        play,
-    }
+    State { title, name, setting: USUAL, modes: &Mode::ALL, play }
 }
 
 impl State {
@@ -75,10 +69,7 @@ impl State {
 
     /// Plays the state in one mode only, because the guard does not matter in it.
     const fn once(self) -> Self {
-        Self {
-            modes: &[Mode::Deny],
-            ..self
-        }
+        Self { modes: &[Mode::Deny], ..self }
     }
 }
 

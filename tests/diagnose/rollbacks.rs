@@ -27,16 +27,10 @@ fn goes_back(incident: &Incident, object: &Value) {
     until("the guard to refuse another template", PATIENCE, || {
         let another = ["set", "image", &target, &image(3), "--dry-run=server"];
         let said = incident.user(&another, None).stderr;
-        seen(
-            said.contains("multi-attach-guard rules replicas-share-volume"),
-            said,
-        )
+        seen(said.contains("multi-attach-guard rules replicas-share-volume"), said)
     });
     let output = incident.user(&["rollout", "undo", &target], None).success();
-    has(
-        &output.stderr,
-        "This is a rollback to ControllerRevision web-",
-    );
+    has(&output.stderr, "This is a rollback to ControllerRevision web-");
     until("no pod of the second revision", PATIENCE, || {
         let images = images(incident, &[]);
         seen(!images.contains("app:2"), images)
@@ -89,16 +83,11 @@ fn look_where_the_line_says(incident: &Incident) {
     let mut seen = BTreeSet::new();
     for line in lines {
         let line = line.replace('\'', "'\\''");
-        let explained = incident.shell(&format!(
-            "multi-attach-guard diagnose --explain '{line}' -o json"
-        ));
+        let explained =
+            incident.shell(&format!("multi-attach-guard diagnose --explain '{line}' -o json"));
         let explained: Value = serde_json::from_str(&explained).unwrap();
         for command in explained["look"].as_array().unwrap() {
-            let filled = [
-                ("NAMESPACE", &*incident.namespace),
-                ("POD", pod),
-                ("CLAIM", "data"),
-            ];
+            let filled = [("NAMESPACE", &*incident.namespace), ("POD", pod), ("CLAIM", "data")];
             let command = command.as_str().unwrap().to_owned();
             let command = filled.iter().fold(command, |it, (place, name)| {
                 it.replace(&format!(" {place} "), &format!(" {name} "))
@@ -123,13 +112,8 @@ pub(crate) fn without_events(incident: &Incident) {
     let look = documents::printed("runbook", |it| it.contains("describe replicaset"));
     let runs = ".items[?(@.status.readyReplicas==1)].metadata.name";
     let runs = incident.field("replicaset", runs);
-    let look = look
-        .replace("shop", &incident.namespace)
-        .replace("web-old", &runs);
-    has(
-        &incident.look(&look),
-        "deployment.kubernetes.io/revision: 1",
-    );
+    let look = look.replace("shop", &incident.namespace).replace("web-old", &runs);
+    has(&incident.look(&look), "deployment.kubernetes.io/revision: 1");
     let case = incident.until("rollout-overlap");
     incident.leads_out(&case);
 }

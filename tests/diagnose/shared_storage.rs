@@ -39,10 +39,7 @@ impl<'a> Reader<'a> {
             assert!(variables.contains(shown), "{shown:?} in {variables}");
             variables = variables.replace(shown, &own);
         }
-        Self {
-            incident,
-            variables,
-        }
+        Self { incident, variables }
     }
 
     fn pastes(&self, title: &str) {
@@ -50,8 +47,7 @@ impl<'a> Reader<'a> {
     }
 
     fn enters(&self, block: &str) {
-        self.incident
-            .shell(&format!("set -e\n{}{block}", self.variables));
+        self.incident.shell(&format!("set -e\n{}{block}", self.variables));
     }
 
     /// Runs the block that copies the files, except its logs. Simulated nodes run no containers, so
@@ -74,9 +70,7 @@ fn furnish(incident: &Incident) {
     let class = format!("{}-shared", incident.namespace);
     let modes = json!({"multi-attach-guard.dev/access-modes": "ReadWriteOnce,ReadWriteMany"});
     let with = json!({"metadata": {"annotations": modes}, "provisioner": SHARED_DRIVER});
-    incident.apply(&object(
-        json!({"kind": "StorageClass", "name": class, "with": with}),
-    ));
+    incident.apply(&object(json!({"kind": "StorageClass", "name": class, "with": with})));
     let shared =
         json!({"spec": {"accessModes": ["ReadWriteMany"], "csi": {"driver": SHARED_DRIVER}}});
     incident.volume("data-rwx", &class, &shared);
@@ -170,11 +164,9 @@ pub(crate) fn there_and_back(incident: &Incident) {
 /// Kinds whose pods are stopped and started in other ways than those of a Deployment.
 pub(crate) fn of_sets(incident: &Incident) {
     let here = on(&incident.nodes[0]);
-    for (kind, further) in [
-        ("StatefulSet", &json!({})),
-        ("DaemonSet", &here),
-        ("ReplicaSet", &json!({})),
-    ] {
+    for (kind, further) in
+        [("StatefulSet", &json!({})), ("DaemonSet", &here), ("ReplicaSet", &json!({}))]
+    {
         let object = workload(kind, "web", further);
         furnish(incident);
         incident.starts(&object);

@@ -11,10 +11,7 @@ pub(crate) fn two_apart() -> Value {
 
 pub(crate) fn more_replicas_than_the_volume_can_have(incident: &Incident) {
     for (kind, further) in [
-        (
-            "Deployment",
-            merged(two_apart(), &json!({"strategy": "Recreate"})),
-        ),
+        ("Deployment", merged(two_apart(), &json!({"strategy": "Recreate"}))),
         ("DaemonSet", json!({})),
         ("Job", two_apart()),
     ] {

@@ -42,10 +42,7 @@ pub(crate) fn a_volume_that_stays_mounted(incident: &Incident) {
 
 pub(crate) fn a_node_to_which_nobody_attaches(incident: &Incident) {
     let node = format!("{}-c", incident.namespace);
-    incident.cluster.nodes.add(&[NodeSpec {
-        is_unmanaged: true,
-        ..incident.node(&node)
-    }]);
+    incident.cluster.nodes.add(&[NodeSpec { is_unmanaged: true, ..incident.node(&node) }]);
     incident.apply(&deployment("web", &merged(one_by_one(), &on(&node))));
     let case = incident.until_late("stalled");
     let shown = incident.look(&incident::commands(&case, "check")[0]);

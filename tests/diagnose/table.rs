@@ -12,9 +12,7 @@ pub(crate) type Row = (String, String);
 /// With the missing lines.
 pub(crate) fn assert_has(state: &str, rows: &[Row]) {
     let list = include_str!("../printed/commands.md");
-    let (_, section) = list
-        .split_once(&format!("\n## {state}\n"))
-        .unwrap_or_default();
+    let (_, section) = list.split_once(&format!("\n## {state}\n")).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();
     let lines = rows.iter().map(|(command, end)| {
         let command = command.replace('|', "\\|");

@@ -37,11 +37,8 @@ impl Reader {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let blocks: Vec<&str> = PAGE
-            .split("```sh\n")
-            .skip(1)
-            .map(|rest| rest.split_once("```").unwrap().0)
-            .collect();
+        let blocks: Vec<&str> =
+            PAGE.split("```sh\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
         Self {
             input: shell.stdin.take().unwrap(),
             output: BufReader::new(shell.stdout.take().unwrap()),

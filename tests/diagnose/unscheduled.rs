@@ -95,10 +95,7 @@ fn a_claim_again(incident: &Incident, with: &Value) {
     incident.kubectl(&["delete", "pvc/data", "--timeout=120s"]);
     incident.until_phase(&format!("pv/{}", incident.volume), "Released");
     let named = json!({"spec": {"volumeName": incident.volume}});
-    incident.apply(&merged(
-        merged(incident::claim("data", "by-hand"), &named),
-        with,
-    ));
+    incident.apply(&merged(merged(incident::claim("data", "by-hand"), &named), with));
     incident.apply(&deployment("web", &json!({})));
     let case = incident.until("unbound-claim");
     incident::says(&case, "an earlier claim of the same name");
@@ -134,10 +131,7 @@ pub(crate) fn one_disk_behind_two_volumes(incident: &Incident) {
     let elsewhere = on(&incident.other_node(&node));
     incident.apply(&deployment("copy", &merged(uses, &elsewhere)));
     let case = incident.until("same-disk");
-    incident::says(
-        &case,
-        &format!("{} of claim {}/data", incident.volume, incident.namespace),
-    );
+    incident::says(&case, &format!("{} of claim {}/data", incident.volume, incident.namespace));
     incident.looks(&case);
     for command in incident::commands(&case, "before") {
         incident.run(&command);
@@ -155,9 +149,7 @@ pub(crate) fn one_disk_behind_two_volumes(incident: &Incident) {
 pub(crate) fn a_pod_that_names_its_node(incident: &Incident) {
     let late = format!("{}-late", incident.namespace);
     let binds = json!({"provisioner": ZONAL_DRIVER, "volumeBindingMode": "WaitForFirstConsumer"});
-    incident.apply(&object(
-        json!({"kind": "StorageClass", "name": late, "with": binds}),
-    ));
+    incident.apply(&object(json!({"kind": "StorageClass", "name": late, "with": binds})));
     let uses = claim(incident, "late", &late);
     let named = json!({"pod": {"nodeName": incident.nodes[0]}});
     incident.apply(&deployment("web", &merged(uses, &named)));
@@ -178,9 +170,7 @@ pub(crate) fn nodes_that_attach_no_more_volumes(incident: &Incident) {
         }
         incident.kubectl(&["delete", "csinode", node]);
         let full = json!({"spec": {"drivers": drivers}});
-        incident.apply(&object(
-            json!({"kind": "CSINode", "name": node, "with": full}),
-        ));
+        incident.apply(&object(json!({"kind": "CSINode", "name": node, "with": full})));
     }
     incident.starts(&deployment("web", &json!({})));
     let node = incident.node_of("web");

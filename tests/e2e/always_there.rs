@@ -167,11 +167,9 @@ fn words(output: &Output) -> Option<String> {
         .find_map(|before| output.stderr.split_once(before))?;
     let sentence = denial.lines().next()?;
     Some(match sentence.split_once(" nodes are eligible") {
-        Some((before, after)) => [
-            before.trim_end_matches(|it: char| it.is_ascii_digit()),
-            after,
-        ]
-        .concat(),
+        Some((before, after)) => {
+            [before.trim_end_matches(|it: char| it.is_ascii_digit()), after].concat()
+        }
         None => sentence.to_owned(),
     })
 }
@@ -277,12 +275,8 @@ fn write<'a>(table: &str, rows: impl Iterator<Item = &'a Row>) -> Result<(), Fai
             None => Ok(()),
         };
     }
-    let (before, rest) = page
-        .split_once(BEGIN)
-        .ok_or("the page has no place for the table")?;
-    let (_, after) = rest
-        .split_once(END)
-        .ok_or("the page has no end of the table")?;
+    let (before, rest) = page.split_once(BEGIN).ok_or("the page has no place for the table")?;
+    let (_, after) = rest.split_once(END).ok_or("the page has no end of the table")?;
     let page = format!("{before}{BEGIN}\n{table}\n{END}{after}");
     Ok(std::fs::write(&path, page)?)
 }

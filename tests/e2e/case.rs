@@ -151,10 +151,8 @@ impl Case {
 /// Every case of every file, in the order of the files' names.
 pub(crate) fn all() -> Vec<Case> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/cases"));
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     // Much of a file is aliases, which the default budget treats as an attack.
     let options = serde_saphyr::options! { budget: None };

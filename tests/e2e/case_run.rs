@@ -28,8 +28,7 @@ const NEVER_DRY: [&str; 3] = ["rollout restart", "rollout pause", "rollout resum
 pub(crate) fn play(cluster: &GuardedCluster, case: &Case) -> Result<(), String> {
     let run = CaseRun::set(cluster, case)?;
     for (number, step) in case.steps().enumerate() {
-        run.take(step)
-            .map_err(|reason| format!("Step {}: {reason}", number + 1))?;
+        run.take(step).map_err(|reason| format!("Step {}: {reason}", number + 1))?;
     }
     Ok(())
 }
@@ -71,14 +70,10 @@ impl CaseRun {
         }
         let before = stored::versions(&self.namespace);
         if !step.at_once && can_be_dry(&step.r#do) {
-            self.until("the dry run to say the expected", || {
-                self.expected(step, true).map(drop)
-            })?;
+            self.until("the dry run to say the expected", || self.expected(step, true).map(drop))?;
             let after = stored::versions(&self.namespace);
             if after != before {
-                return Err(format!(
-                    "The dry run stored something: {before:?}, {after:?}"
-                ));
+                return Err(format!("The dry run stored something: {before:?}, {after:?}"));
             }
         }
         let output = self.expected(step, false)?;
@@ -201,10 +196,8 @@ impl CaseRun {
 
     /// The objects as one file.
     fn list(&self, objects: &[Object]) -> String {
-        let documents: Vec<String> = objects
-            .iter()
-            .map(|object| object.manifest(&self.namespace).to_string())
-            .collect();
+        let documents: Vec<String> =
+            objects.iter().map(|object| object.manifest(&self.namespace).to_string()).collect();
         documents.join("\n---\n")
     }
 

@@ -160,10 +160,7 @@ pub(crate) struct ControllerTest<'a> {
 
 impl<'a> ControllerTest<'a> {
     pub(crate) fn new(cluster: &'a GuardedCluster, workload: &Value) -> Result<Self, String> {
-        let test = Self {
-            cluster,
-            namespace: Namespace::new(cluster.plane, "deny"),
-        };
+        let test = Self { cluster, namespace: Namespace::new(cluster.plane, "deny") };
         for object in bound_claim(&test.namespace, "data", DISK) {
             cluster.make(&test.namespace, &object)?;
         }
@@ -173,8 +170,7 @@ impl<'a> ControllerTest<'a> {
 
     fn make(&self, shorthand: &Value) -> Result<(), String> {
         let object = Object::try_from(shorthand.clone())?;
-        self.cluster
-            .make(&self.namespace, &object.manifest(&self.namespace))
+        self.cluster.make(&self.namespace, &object.manifest(&self.namespace))
     }
 
     pub(crate) fn read(&self, object: &str) -> Value {

@@ -64,10 +64,7 @@ impl Shared {
     /// A cluster on a control plane with these needs. Without controllers, only the cases change
     /// objects.
     pub(crate) const fn on(needs: Needs) -> Self {
-        Self {
-            needs,
-            cluster: OnceLock::new(),
-        }
+        Self { needs, cluster: OnceLock::new() }
     }
 
     /// The cluster, or `None` if there is no control plane.
@@ -108,12 +105,7 @@ impl GuardedCluster {
             stored::create(plane, &unguarded, "", &object).unwrap();
         }
         let (guard, registration) = install::guard(plane, "e2e", POLICY, arguments, |_| ());
-        Self {
-            plane,
-            guard,
-            unguarded,
-            _registration: registration,
-        }
+        Self { plane, guard, unguarded, _registration: registration }
     }
 
     /// Creates an object without the guard.

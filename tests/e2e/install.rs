@@ -21,11 +21,8 @@ pub(crate) const ALONE: &str = "without-policies";
 
 /// The account of `manifests/base/rbac.yaml`, and its groups in Kubernetes.
 const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
-const GROUPS: [&str; 3] = [
-    "system:serviceaccounts",
-    "system:serviceaccounts:multi-attach-guard",
-    "system:authenticated",
-];
+const GROUPS: [&str; 3] =
+    ["system:serviceaccounts", "system:serviceaccounts:multi-attach-guard", "system:authenticated"];
 
 /// A file of `manifests/`.
 pub(crate) fn file(name: &str) -> PathBuf {
@@ -47,10 +44,7 @@ fn entries(name: &str, kind: &str) -> Vec<Value> {
 /// that a missing answer is never taken for approval.
 fn webhooks(kind: &str) -> Vec<Value> {
     let mut webhooks = entries("base/webhooks.yaml", kind);
-    assert!(
-        !webhooks.is_empty(),
-        "manifests/base/webhooks.yaml has no {kind}"
-    );
+    assert!(!webhooks.is_empty(), "manifests/base/webhooks.yaml has no {kind}");
     webhooks.extend(entries("components/fencing/fencing-webhook.yaml", kind));
     for webhook in &mut webhooks {
         webhook["failurePolicy"] = json!("Fail");
@@ -105,9 +99,7 @@ pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
         "components/admission-policies/admission-policies-rbac.yaml",
     ] {
         let file = file(name);
-        plane
-            .kubectl(&["apply", "-f", &file.display().to_string()], None)
-            .success();
+        plane.kubectl(&["apply", "-f", &file.display().to_string()], None).success();
     }
     plane.kubeconfig_as(ACCOUNT, &GROUPS)
 }
@@ -125,10 +117,7 @@ pub(crate) fn guard(
         .policy(plane, name, policy)
         .kubeconfig(&account(plane));
     let guard = plane.guard(name, &options);
-    let kinds = [
-        "MutatingWebhookConfiguration",
-        "ValidatingWebhookConfiguration",
-    ];
+    let kinds = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
     let [mutating, validating] = kinds.map(|kind| {
         let mut webhooks = webhooks(kind);
         webhooks.iter_mut().for_each(&change);

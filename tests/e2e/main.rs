@@ -73,9 +73,8 @@ fn main() {
         let parts: Vec<String> = name.split(" | ").map(str::to_owned).collect();
         let name = parts.try_into().unwrap();
         let shared = Arc::clone(&with_controllers);
-        trials.push(trial(&table, trials.len(), name, move || {
-            Some(played(shared.cluster()?, play))
-        }));
+        trials
+            .push(trial(&table, trials.len(), name, move || Some(played(shared.cluster()?, play))));
     }
     drop(with_controllers);
     let started = Instant::now();
@@ -119,9 +118,7 @@ fn trial(
     let table = table.clone();
     Trial::ignorable_test(name.join(" | "), move || {
         let Some(played) = play() else {
-            return Ok(Completion::ignored_with(
-                "there is no control plane to play it on",
-            ));
+            return Ok(Completion::ignored_with("there is no control plane to play it on"));
         };
         let result = if played.is_ok() { "ok" } else { "FAILED" };
         let [kind, operation, verdict] = &name;

@@ -36,13 +36,8 @@ pub(crate) fn claim(called: &str, namespace: &str, name: &str) -> (Option<Value>
     let claims: BTreeMap<String, Claim> = serde_saphyr::from_str(CLAIMS).unwrap();
     let claim = &claims[called];
     let prefix = format!("{namespace}-");
-    let storage = Storage {
-        namespace,
-        class: "disk",
-        driver: DISK,
-        volumes: &prefix,
-        handles: &prefix,
-    };
+    let storage =
+        Storage { namespace, class: "disk", driver: DISK, volumes: &prefix, handles: &prefix };
     if claim.volume.is_none() {
         return (None, claim.manifest(name, &storage));
     }
@@ -65,9 +60,7 @@ impl TryFrom<Value> for Object {
         }
         let mut shorthand: Shorthand =
             serde_json::from_value(value).map_err(|error| error.to_string())?;
-        shorthand
-            .uses
-            .get_or_insert_with(|| vec!["data".to_owned()]);
+        shorthand.uses.get_or_insert_with(|| vec!["data".to_owned()]);
         Ok(Self(shorthand.manifest()))
     }
 }

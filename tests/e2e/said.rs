@@ -10,11 +10,8 @@ use crate::harness::Output;
 use crate::printed;
 
 /// The beginnings of warnings that kubectl itself prints.
-const KUBECTLS_OWN: [&str; 3] = [
-    "resource ",
-    "deleting cluster-scoped resources",
-    "Immediate deletion does not wait",
-];
+const KUBECTLS_OWN: [&str; 3] =
+    ["resource ", "deleting cluster-scoped resources", "Immediate deletion does not wait"];
 
 /// The sorted messages of kubectl about a request.
 ///
@@ -57,9 +54,7 @@ impl TryFrom<String> for Said {
                 "warn" => drop(said.warned.insert(rule)),
                 "fix" => drop(said.fixed.insert(rule)),
                 _ => {
-                    return Err(format!(
-                        "\"{word}\" is none of pass, deny, warn, fix, error"
-                    ));
+                    return Err(format!("\"{word}\" is none of pass, deny, warn, fix, error"));
                 }
             }
         }
@@ -156,19 +151,11 @@ impl Said {
             let all: Vec<&str> = rules.iter().map(String::as_str).collect();
             (!all.is_empty()).then(|| format!("{word} ({})", all.join(", ")))
         };
-        let error = self
-            .error
-            .as_ref()
-            .map(|_| "refused by Kubernetes".to_owned());
-        [
-            rules("deny", &self.denied),
-            rules("fix", &self.fixed),
-            rules("warn", &self.warned),
-            error,
-        ]
-        .into_iter()
-        .flatten()
-        .reduce(|all, next| format!("{all} and {next}"))
-        .unwrap_or_else(|| "silent".to_owned())
+        let error = self.error.as_ref().map(|_| "refused by Kubernetes".to_owned());
+        [rules("deny", &self.denied), rules("fix", &self.fixed), rules("warn", &self.warned), error]
+            .into_iter()
+            .flatten()
+            .reduce(|all, next| format!("{all} and {next}"))
+            .unwrap_or_else(|| "silent".to_owned())
     }
 }

@@ -24,14 +24,8 @@ const JUDGED: [(&str, &str); 11] = [
 ];
 
 /// The cluster-wide kinds.
-const OF_THE_CLUSTER: [&str; 6] = [
-    "Node",
-    "VolumeAttachment",
-    "PersistentVolume",
-    "StorageClass",
-    "CSIDriver",
-    "Namespace",
-];
+const OF_THE_CLUSTER: [&str; 6] =
+    ["Node", "VolumeAttachment", "PersistentVolume", "StorageClass", "CSIDriver", "Namespace"];
 
 fn api(client: &kube::Client, kind: (&str, &str), namespace: &str) -> Api<DynamicObject> {
     let (kind, api_version) = kind;
@@ -62,8 +56,7 @@ pub(crate) fn create(
         if let Some(status) = manifest.get("status") {
             let name = created.metadata.name.as_deref().unwrap_or_default();
             let patch = Patch::Merge(json!({ "status": status }));
-            api.patch_status(name, &PatchParams::default(), &patch)
-                .await?;
+            api.patch_status(name, &PatchParams::default(), &patch).await?;
         }
         Ok(())
     });

@@ -138,10 +138,7 @@ fn back_to_a_revision_that_is_gone(cluster: &GuardedCluster) -> Result<(), Strin
     let named = runs.replace("ReplicaSet/", "replicaset/");
     test.unguarded(&["delete", &named, "--cascade=orphan"]);
     let undo = test.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
-    seen(
-        undo.stderr.contains("unable to find specified revision"),
-        undo,
-    )?;
+    seen(undo.stderr.contains("unable to find specified revision"), undo)?;
     let image = ["set", "image", "deployment/web", "main=example.com/app:1"];
     test.until_refused(&image, "rolling-update-overlap")
 }
@@ -196,12 +193,7 @@ fn rights_to_revisions_are_missing(_: &GuardedCluster) -> Result<(), String> {
     replace.done()?;
     for (kind, replicas, resource, rule) in [
         ("Deployment", 1, "replicasets", "rolling-update-overlap"),
-        (
-            "StatefulSet",
-            2,
-            "controllerrevisions",
-            "replicas-share-volume",
-        ),
+        ("StatefulSet", 2, "controllerrevisions", "replicas-share-volume"),
     ] {
         let test = ControllerTest::new(&cluster, &json!({ "kind": kind, "replicas": replicas }))?;
         let target = format!("{}/web", kind.to_lowercase());

@@ -83,9 +83,8 @@ pub(crate) fn compare(configuration: &Configuration, said: &[Said], survey: &Sur
             return Comparison::Differs;
         }
     }
-    let idle: Vec<usize> = (0..said.len())
-        .filter(|at| !configuration.workloads[*at].uses_volume)
-        .collect();
+    let idle: Vec<usize> =
+        (0..said.len()).filter(|at| !configuration.workloads[*at].uses_volume).collect();
     if idle.iter().any(|at| !said[*at].is_empty()) {
         return Comparison::Differs;
     }
@@ -95,11 +94,7 @@ pub(crate) fn compare(configuration: &Configuration, said: &[Said], survey: &Sur
     if users().count() > 1 && !agrees_about_sharing(configuration, said, survey) {
         return Comparison::Differs;
     }
-    if excepted {
-        Comparison::Excepted
-    } else {
-        Comparison::Agrees
-    }
+    if excepted { Comparison::Excepted } else { Comparison::Agrees }
 }
 
 /// Whether several pods of a Job run at a time. They may have to take turns, which is a delay to
@@ -129,10 +124,8 @@ pub(crate) fn agrees_about_update(after: &Worst, change: Outcome, said: &Said) -
 /// deadlocks or cannot even begin.
 fn agrees_alone(worst: &Worst, said: &[Outcome]) -> bool {
     if worst.first == Outcome::Stuck {
-        let deadlocked = worst
-            .rollouts
-            .iter()
-            .any(|it| matches!(it, Some(Outcome::Deadlock) | None));
+        let deadlocked =
+            worst.rollouts.iter().any(|it| matches!(it, Some(Outcome::Deadlock) | None));
         return said.contains(&Outcome::Stuck)
             && (deadlocked || !said.contains(&Outcome::Deadlock));
     }
@@ -150,9 +143,7 @@ fn agrees_about_sharing(configuration: &Configuration, said: &[Said], survey: &S
     let shared: Vec<Option<Outcome>> = said
         .iter()
         .map(|said| {
-            let finding = said
-                .iter()
-                .find(|(rule, _)| *rule == codes::WORKLOADS_SHARE_VOLUME);
+            let finding = said.iter().find(|(rule, _)| *rule == codes::WORKLOADS_SHARE_VOLUME);
             finding.map(|(_, outcome)| *outcome)
         })
         .collect();

@@ -62,10 +62,8 @@ pub(crate) enum Strategy {
 
 impl Strategy {
     /// The strategy that the API server sets by default.
-    pub(crate) const DEFAULT: Self = Self::RollingUpdate {
-        surge: Amount::Percent(25),
-        unavailable: Amount::Percent(25),
-    };
+    pub(crate) const DEFAULT: Self =
+        Self::RollingUpdate { surge: Amount::Percent(25), unavailable: Amount::Percent(25) };
 
     pub(crate) fn rolling(surge: u8, unavailable: u8) -> Self {
         Self::RollingUpdate {
@@ -94,11 +92,7 @@ impl Strategy {
         let pods = |whole: u32| u8::try_from(whole).unwrap();
         let surge = pods(surge.hundredths(replicas).div_ceil(100));
         let unavailable = pods(unavailable.hundredths(replicas) / 100);
-        let unavailable = if surge == 0 && unavailable == 0 {
-            1
-        } else {
-            unavailable
-        };
+        let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
         Some((surge, unavailable.min(replicas)))
     }
 }
@@ -142,10 +136,7 @@ pub(crate) enum Affinity {
 
 impl Affinity {
     pub(crate) const fn required(workloads: u8, own_revision: bool) -> Self {
-        Self::Required {
-            workloads,
-            own_revision,
-        }
+        Self::Required { workloads, own_revision }
     }
 }
 
@@ -222,17 +213,15 @@ impl Workload {
     pub(crate) fn effective_affinity(&self) -> Option<(u8, bool)> {
         match self.affinity {
             Affinity::None | Affinity::Preferred => None,
-            Affinity::Required {
-                workloads,
-                own_revision,
-            } => Some((workloads, own_revision && self.has_hash())),
+            Affinity::Required { workloads, own_revision } => {
+                Some((workloads, own_revision && self.has_hash()))
+            }
         }
     }
 
     /// Whether the affinity looks at pods of other workloads; `own` is the index of this one.
     pub(crate) fn looks_at_others(&self, own: usize) -> bool {
-        self.effective_affinity()
-            .is_some_and(|(workloads, _)| workloads & !(1 << own) != 0)
+        self.effective_affinity().is_some_and(|(workloads, _)| workloads & !(1 << own) != 0)
     }
 
     pub(crate) fn has_hash(&self) -> bool {
@@ -398,9 +387,8 @@ impl Configuration {
     }
 
     fn is_in_one_zone(&self, nodes: NodeSet) -> bool {
-        let mut zones = (0..self.zones.len())
-            .filter(|node| nodes.has(*node))
-            .map(|node| self.zones[node]);
+        let mut zones =
+            (0..self.zones.len()).filter(|node| nodes.has(*node)).map(|node| self.zones[node]);
         let first = zones.next();
         zones.all(|zone| Some(zone) == first)
     }
@@ -420,11 +408,7 @@ impl Configuration {
                     + u8::from(workload.tolerated.has(*node));
                 uses << 2 | use_of_one
             });
-            (
-                self.zones[*node],
-                u8::from(self.volume.nodes.has(*node)),
-                uses,
-            )
+            (self.zones[*node], u8::from(self.volume.nodes.has(*node)), uses)
         });
         let renamed = |set: NodeSet| {
             let nodes = order.iter().enumerate();

@@ -73,19 +73,13 @@ impl Machine<'_> {
             next.push(after);
             return;
         }
-        let (old_available, new_available) = (
-            state.total(old, Phase::Running),
-            state.total(new, Phase::Running),
-        );
+        let (old_available, new_available) =
+            (state.total(old, Phase::Running), state.total(new, Phase::Running));
         let least_available = replicas - unavailable;
         let removable = (old_pods + new_available).saturating_sub(least_available);
         let unhealthy = removable.min(old_pods - old_available);
         let surplus = (old_available + new_available).saturating_sub(least_available);
-        let down = if removable == 0 {
-            0
-        } else {
-            unhealthy + surplus.min(old_pods - unhealthy)
-        };
+        let down = if removable == 0 { 0 } else { unhealthy + surplus.min(old_pods - unhealthy) };
         if down > 0 {
             self.scale_down(state, workload, down, next);
         }
@@ -117,21 +111,12 @@ impl Machine<'_> {
             next.push(*state);
             return;
         }
-        let phase = if state.total(old, Phase::Waiting) > 0 {
-            Phase::Waiting
-        } else {
-            Phase::Running
-        };
+        let phase =
+            if state.total(old, Phase::Waiting) > 0 { Phase::Waiting } else { Phase::Running };
         let candidates = || (0..self.nodes()).filter(|node| state.count(old, phase, *node) > 0);
         let worst = candidates().map(|node| ranks[node]).max();
         for node in candidates().filter(|node| Some(ranks[*node]) == worst) {
-            self.delete_ranked(
-                &deleted(state, old, phase, node),
-                old,
-                pods - 1,
-                ranks,
-                next,
-            );
+            self.delete_ranked(&deleted(state, old, phase, node), old, pods - 1, ranks, next);
         }
     }
 
@@ -139,10 +124,7 @@ impl Machine<'_> {
     /// creates its successor when it is gone.
     fn stateful_set(&self, state: &State, workload: usize, rolling: bool, next: &mut Vec<State>) {
         let classes = [class(workload, 0), class(workload, 1)];
-        let running: u8 = classes
-            .iter()
-            .map(|class| state.total(*class, Phase::Running))
-            .sum();
+        let running: u8 = classes.iter().map(|class| state.total(*class, Phase::Running)).sum();
         let all: u8 = classes
             .iter()
             .map(|class| state.active(*class) + state.total(*class, Phase::Terminating))
@@ -203,9 +185,8 @@ impl Machine<'_> {
         let first = next.len();
         self.delete_any_running(state, class, next);
         let all = (0..self.nodes()).fold(*state, |after, node| {
-            (0..state.count(class, Phase::Running, node)).fold(after, |after, _| {
-                deleted(&after, class, Phase::Running, node)
-            })
+            (0..state.count(class, Phase::Running, node))
+                .fold(after, |after, _| deleted(&after, class, Phase::Running, node))
         });
         if all.total(class, Phase::Terminating) > 1 {
             next.push(all);

@@ -41,11 +41,7 @@ impl WorkloadDocument {
         let text = |field: &str| manifest[field].as_str().unwrap();
         let kind = ObjectKind::of_manifest(text("apiVersion"), text("kind")).unwrap();
         let facts = kind.deserialize(&manifest).unwrap();
-        Self {
-            manifest,
-            kind,
-            facts,
-        }
+        Self { manifest, kind, facts }
     }
 
     fn name(&self) -> &Text {
@@ -88,17 +84,13 @@ impl Engine {
         mode: Mode,
     ) -> Vec<Verdict> {
         let (zones, volume) = (&configuration.zones, &configuration.volume);
-        let cluster = self
-            .clusters
-            .entry((zones.clone(), *volume))
-            .or_insert_with(|| cluster(zones, volume));
+        let cluster =
+            self.clusters.entry((zones.clone(), *volume)).or_insert_with(|| cluster(zones, volume));
         for document in documents {
             cluster.apply(document.facts.clone());
         }
-        let verdicts = documents
-            .iter()
-            .map(|document| verdict(document, None, cluster, mode))
-            .collect();
+        let verdicts =
+            documents.iter().map(|document| verdict(document, None, cluster, mode)).collect();
         for document in documents {
             cluster.remove(document.kind, NAMESPACE, document.name());
         }

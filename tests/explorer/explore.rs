@@ -317,9 +317,7 @@ pub(crate) fn change(
     if starts.is_empty() {
         return None;
     }
-    let starts = starts
-        .iter()
-        .flat_map(|state| first_machine.renamings(state));
+    let starts = starts.iter().flat_map(|state| first_machine.renamings(state));
     let rollout = Exploration::to_goals(&Machine::rollout(before, after, 0), starts);
     Some(rollout.outcome(Outcome::Deadlock))
 }
@@ -327,9 +325,6 @@ pub(crate) fn change(
 impl Kind {
     /// Whether a change of the template replaces the workload's pods.
     pub(crate) fn rolls_out(self) -> bool {
-        matches!(
-            self,
-            Self::Deployment(_) | Self::StatefulSet | Self::DaemonSet
-        )
+        matches!(self, Self::Deployment(_) | Self::StatefulSet | Self::DaemonSet)
     }
 }

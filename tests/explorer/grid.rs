@@ -39,19 +39,11 @@ const LAYOUTS: &[Layout] = &[
     layout(&[0, 0, 1]).with_volume_on(&[0]),
     layout(&[0, 0, 1, 1]).with_volume_on(&[0, 1]),
     // Selector, taints and volume each leave several nodes, but together only one.
-    layout(&[0, 0, 1, 1])
-        .selecting(&[0, 1, 2])
-        .tolerating(&[0, 1, 3])
-        .with_volume_on(&[0, 2, 3]),
+    layout(&[0, 0, 1, 1]).selecting(&[0, 1, 2]).tolerating(&[0, 1, 3]).with_volume_on(&[0, 2, 3]),
 ];
 
 const fn layout(zones: &'static [u8]) -> Layout {
-    Layout {
-        zones,
-        selected: ALL,
-        tolerated: ALL,
-        volume: ALL,
-    }
+    Layout { zones, selected: ALL, tolerated: ALL, volume: ALL }
 }
 
 /// Every combination of access and attaching.
@@ -70,43 +62,24 @@ const OWN_REVISION: Affinity = Affinity::required(0b01, true);
 /// The workload with every combination of anti-affinity and spreads with `maxSkew: 1`, and with
 /// each spread with `maxSkew: 2` alone.
 fn apart(workload: Workload) -> Vec<Workload> {
-    let spread = |max_skew, own_revision| {
-        Some(Spread {
-            max_skew,
-            own_revision,
-        })
-    };
+    let spread = |max_skew, own_revision| Some(Spread { max_skew, own_revision });
     let mut all = Vec::new();
     for anti_affinity in [false, true] {
         for hostname_spread in [None, spread(1, false), spread(1, true)] {
             for zone_spread in [None, spread(1, false)] {
-                all.push(Workload {
-                    anti_affinity,
-                    hostname_spread,
-                    zone_spread,
-                    ..workload
-                });
+                all.push(Workload { anti_affinity, hostname_spread, zone_spread, ..workload });
             }
         }
     }
-    all.push(Workload {
-        hostname_spread: spread(2, false),
-        ..workload
-    });
-    all.push(Workload {
-        zone_spread: spread(2, false),
-        ..workload
-    });
+    all.push(Workload { hostname_spread: spread(2, false), ..workload });
+    all.push(Workload { zone_spread: spread(2, false), ..workload });
     all
 }
 
 /// Every configuration of the grids, of one workload and of two. Configurations that differ only in
 /// the volume are neighbours.
 pub(crate) fn asked() -> Vec<Configuration> {
-    let ports = few().into_iter().map(|workload| Workload {
-        port: true,
-        ..workload
-    });
+    let ports = few().into_iter().map(|workload| Workload { port: true, ..workload });
     let ports: Vec<Workload> = ports.collect();
     [alone(&workloads()), pairs(), unbound(), alone(&ports)].concat()
 }
@@ -131,17 +104,11 @@ fn few() -> Vec<Workload> {
         Strategy::rolling(0, 1),
         Strategy::rolling(1, 1),
     ];
-    let others = [
-        Kind::StatefulSet,
-        Kind::ReplicaSet,
-        Kind::Job { completions: 2 },
-    ];
+    let others = [Kind::StatefulSet, Kind::ReplicaSet, Kind::Job { completions: 2 }];
     let kinds = deployments.map(Kind::Deployment).into_iter().chain(others);
     let sizes = kinds.flat_map(|kind| (1..=3).map(move |replicas| Workload::new(kind, replicas)));
     let affinities = [Affinity::None, OWN, OWN_REVISION];
-    sizes
-        .flat_map(|workload| affinities.map(|affinity| workload.near(affinity)))
-        .collect()
+    sizes.flat_map(|workload| affinities.map(|affinity| workload.near(affinity))).collect()
 }
 
 /// Claims without a bound PV: one that a PV reserves, and one of zonal storage, in zones of one and
@@ -186,14 +153,8 @@ pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
         }
         for volume in volumes {
             for (before, after) in places.iter().flat_map(|it| places.map(|to| (*it, to))) {
-                let apart = Workload {
-                    anti_affinity: true,
-                    ..workload
-                };
-                let tolerating = |nodes| Workload {
-                    tolerated: NodeSet::of(nodes),
-                    ..workload
-                };
+                let apart = Workload { anti_affinity: true, ..workload };
+                let tolerating = |nodes| Workload { tolerated: NodeSet::of(nodes), ..workload };
                 let updates = [
                     (workload.near(Affinity::None).on(before), workload.on(after)),
                     (workload.near(OWN).on(before), workload.on(after)),
@@ -239,23 +200,13 @@ fn pairs() -> Vec<Configuration> {
     let surge = Kind::Deployment(Strategy::rolling(1, 0));
     let no_surge = Kind::Deployment(Strategy::rolling(0, 1));
     let job = Kind::Job { completions: 2 };
-    let firsts = [
-        recreate,
-        surge,
-        no_surge,
-        Kind::StatefulSet,
-        Kind::ReplicaSet,
-        Kind::DaemonSet,
-        job,
-    ];
+    let firsts =
+        [recreate, surge, no_surge, Kind::StatefulSet, Kind::ReplicaSet, Kind::DaemonSet, job];
     let seconds = placed(&[recreate, surge, job], 1, &[ALL, &[0], &[1]]);
     let mut all = Vec::new();
     for first in placed(&firsts, 0, &[ALL, &[0]]) {
         for second in &seconds {
-            let idle = Workload {
-                uses_volume: false,
-                ..*second
-            };
+            let idle = Workload { uses_volume: false, ..*second };
             all.extend([
                 layout.configuration((Access::Exclusive, true), &[first, *second]),
                 layout.configuration((Access::SinglePod, true), &[first, *second]),
@@ -359,13 +310,9 @@ fn strategies(replicas: u8) -> impl Iterator<Item = Strategy> {
     let mut all = vec![Strategy::Recreate, Strategy::DEFAULT];
     for surge in &amounts {
         for unavailable in &amounts {
-            let strategy = Strategy::RollingUpdate {
-                surge: *surge,
-                unavailable: *unavailable,
-            };
-            let known = all
-                .iter()
-                .any(|other| other.resolve(replicas) == strategy.resolve(replicas));
+            let strategy = Strategy::RollingUpdate { surge: *surge, unavailable: *unavailable };
+            let known =
+                all.iter().any(|other| other.resolve(replicas) == strategy.resolve(replicas));
             if strategy.is_valid() && !known {
                 all.push(strategy);
             }

@@ -209,10 +209,9 @@ impl<'a> Machine<'a> {
                 groups.iter().for_each(|group| state.sort(group));
                 state
             }
-            Alike::Renamings(renamings) => renamings
-                .iter()
-                .map(|order| state.renamed(order))
-                .fold(*state, State::min),
+            Alike::Renamings(renamings) => {
+                renamings.iter().map(|order| state.renamed(order)).fold(*state, State::min)
+            }
         }
     }
 
@@ -243,9 +242,7 @@ impl Alike {
         }
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for node in nodes {
-            let own = groups
-                .iter_mut()
-                .find(|group| are_alike(before, after, group[0], node));
+            let own = groups.iter_mut().find(|group| are_alike(before, after, group[0], node));
             match own {
                 Some(group) => group.push(node),
                 None => groups.push(vec![node]),
@@ -307,7 +304,4 @@ fn permutations(nodes: usize) -> Vec<[usize; NODES]> {
     all
 }
 
-const _: () = assert!(
-    CLASSES * 3 * 4 == 48,
-    "the attachment's bit lies above the counters"
-);
+const _: () = assert!(CLASSES * 3 * 4 == 48, "the attachment's bit lies above the counters");

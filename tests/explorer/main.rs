@@ -4,10 +4,7 @@
 //! It is written from observations on a real control plane and from the Kubernetes source. It
 //! shares nothing with the engine's rules, so that model and engine can check each other.
 //! `agreement` defines when they agree.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may panic, outside of its test functions too"
-)]
+#![allow(clippy::unwrap_used, reason = "a test may panic, outside of its test functions too")]
 
 mod agreement;
 mod configuration;
@@ -55,9 +52,8 @@ fn drawn<T>(mut all: Vec<T>) -> Vec<T> {
     let mut state = seed;
     all.retain(|_| {
         // The multiplier and increment are Knuth's, for 64 bits.
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33).is_multiple_of(10)
     });
     all
@@ -122,9 +118,9 @@ fn broken(configuration: &Configuration, worst: &Worst) -> Option<&'static str> 
     let alone = configuration.workloads.len() == 1;
     let workload = &configuration.workloads[0];
     let all_at_once = match workload.kind {
-        Kind::Deployment(strategy) => strategy
-            .resolve(workload.replicas)
-            .is_none_or(|(_, down)| down == workload.replicas),
+        Kind::Deployment(strategy) => {
+            strategy.resolve(workload.replicas).is_none_or(|(_, down)| down == workload.replicas)
+        }
         _ => false,
     };
     if !configuration.volume.contended() && worst.wait.is_some() {
@@ -225,10 +221,7 @@ fn every_remedy_the_engine_proposes_keeps_its_promise() {
     });
     let mut trial = Trial::default();
     trials.into_iter().for_each(|some| trial.add(some));
-    let tried = trial
-        .tried
-        .iter()
-        .map(|(name, count)| format!("{count} {name}"));
+    let tried = trial.tried.iter().map(|(name, count)| format!("{count} {name}"));
     log(&format!(
         "remedies proposed and checked: {}; {} broken promises",
         tried.collect::<Vec<_>>().join(", "),

@@ -79,10 +79,7 @@ pub(crate) fn cluster(zones: &[u8], volume: &Volume) -> Vec<Value> {
         "volumeBindingMode": "WaitForFirstConsumer",
     });
     if zonal && volume.nodes.and(all) != all {
-        let allowed = zones
-            .iter()
-            .enumerate()
-            .filter(|(node, _)| volume.nodes.has(*node));
+        let allowed = zones.iter().enumerate().filter(|(node, _)| volume.nodes.has(*node));
         let allowed: Vec<_> = allowed.map(|(_, zone)| format!("zone-{zone}")).collect();
         class["allowedTopologies"] =
             json!([{"matchLabelExpressions": [{"key": ZONE, "values": allowed}]}]);
@@ -146,10 +143,7 @@ impl Style {
         let mut hasher = DefaultHasher::new();
         (&configuration.zones, &configuration.workloads).hash(&mut hasher);
         let lot = hasher.finish();
-        Self {
-            by_hosts: lot & 1 != 0,
-            two_terms: lot & 2 != 0,
-        }
+        Self { by_hosts: lot & 1 != 0, two_terms: lot & 2 != 0 }
     }
 }
 
@@ -245,10 +239,7 @@ fn template(configuration: &Configuration, index: usize, style: Style) -> Value 
                 {"weight": 100, "podAffinityTerm": {"labelSelector": own, "topologyKey": HOSTNAME}},
             ]);
         }
-        Affinity::Required {
-            workloads,
-            own_revision,
-        } => {
+        Affinity::Required { workloads, own_revision } => {
             let term =
                 |workloads| json!({"labelSelector": selector(workloads), "topologyKey": HOSTNAME});
             let mut terms = vec![term(workloads)];
@@ -264,10 +255,7 @@ fn template(configuration: &Configuration, index: usize, style: Style) -> Value 
         spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
             json!([{"labelSelector": own, "topologyKey": HOSTNAME}]);
     }
-    let spreads = [
-        (HOSTNAME, workload.hostname_spread),
-        (ZONE, workload.zone_spread),
-    ];
+    let spreads = [(HOSTNAME, workload.hostname_spread), (ZONE, workload.zone_spread)];
     let spreads: Vec<Value> = spreads
         .into_iter()
         .filter_map(|(key, spread)| Some(self::spread(key, spread?, &own)))

@@ -218,10 +218,7 @@ impl Model {
 impl Pods {
     fn workload(&self) -> Workload {
         let near = self.near.iter().fold(0, |mask, number| mask | 1 << number);
-        let spread = |max_skew| Spread {
-            max_skew,
-            own_revision: false,
-        };
+        let spread = |max_skew| Spread { max_skew, own_revision: false };
         Workload {
             kind: self.kind(),
             replicas: self.replicas,
@@ -253,9 +250,7 @@ impl Pods {
             "StatefulSet" => Kind::StatefulSet,
             "DaemonSet" => Kind::DaemonSet,
             "ReplicaSet" => Kind::ReplicaSet,
-            "Job" => Kind::Job {
-                completions: self.completions,
-            },
+            "Job" => Kind::Job { completions: self.completions },
             other => unreachable!("the model knows no {other}"),
         }
     }

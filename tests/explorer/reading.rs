@@ -18,10 +18,7 @@ pub(crate) fn workload(object: &Value, index: usize, configuration: &Configurati
     let spec = &object["spec"];
     let number = |field: &str| u8::try_from(spec[field].as_u64().unwrap()).unwrap();
     let (kind, replicas) = match object["kind"].as_str().unwrap() {
-        "Deployment" => (
-            Kind::Deployment(strategy(&spec["strategy"])),
-            number("replicas"),
-        ),
+        "Deployment" => (Kind::Deployment(strategy(&spec["strategy"])), number("replicas")),
         "StatefulSet" => (Kind::StatefulSet, number("replicas")),
         "ReplicaSet" => (Kind::ReplicaSet, number("replicas")),
         "DaemonSet" => (Kind::DaemonSet, configuration.workloads[index].replicas),
@@ -150,25 +147,19 @@ fn matched(selector: &Value, configuration: &Configuration) -> u8 {
                 _ => None,
             };
             let equal = selector["matchLabels"].as_object().into_iter().flatten();
-            equal
-                .into_iter()
-                .all(|(key, value)| label(key).is_some_and(|it| *value == it))
-                && list(&selector["matchExpressions"])
-                    .iter()
-                    .all(|expression| {
-                        assert_eq!(expression["operator"], "In");
-                        let values = list(&expression["values"]);
-                        label(expression["key"].as_str().unwrap())
-                            .is_some_and(|it| values.contains(&it.into()))
-                    })
+            equal.into_iter().all(|(key, value)| label(key).is_some_and(|it| *value == it))
+                && list(&selector["matchExpressions"]).iter().all(|expression| {
+                    assert_eq!(expression["operator"], "In");
+                    let values = list(&expression["values"]);
+                    label(expression["key"].as_str().unwrap())
+                        .is_some_and(|it| values.contains(&it.into()))
+                })
         })
         .fold(0, |mask, (index, _)| mask | 1 << index)
 }
 
 fn by_revision(constraint: &Value) -> bool {
-    list(&constraint["matchLabelKeys"])
-        .iter()
-        .any(|key| key == "pod-template-hash")
+    list(&constraint["matchLabelKeys"]).iter().any(|key| key == "pod-template-hash")
 }
 
 fn list(value: &Value) -> &[Value] {

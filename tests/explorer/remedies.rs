@@ -73,9 +73,8 @@ impl Trial {
         let mut any = false;
         for (at, verdict) in proposed.iter().enumerate() {
             let proposals = verdict.findings.iter().flat_map(|it| &it.remedies);
-            let patches: BTreeMap<&'static str, &Patch> = proposals
-                .map(|proposal| (proposal.remedy.name, &proposal.patch))
-                .collect();
+            let patches: BTreeMap<&'static str, &Patch> =
+                proposals.map(|proposal| (proposal.remedy.name, &proposal.patch)).collect();
             for (name, patch) in patches {
                 any = true;
                 let mut promised = before.clone();
@@ -147,14 +146,7 @@ impl<'a> Treatment<'a> {
         let mut after = before.clone();
         after.workloads[at] = reading::workload(&manifest, at, before);
         documents[at] = WorkloadDocument::of(manifest);
-        Self {
-            name,
-            before,
-            after,
-            documents,
-            at,
-            promised,
-        }
+        Self { name, before, after, documents, at, promised }
     }
 }
 

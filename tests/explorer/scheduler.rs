@@ -21,9 +21,7 @@ impl Machine<'_> {
     }
 
     fn has_room(&self, state: &State, node: usize) -> bool {
-        let pods = self
-            .classes()
-            .map(|class| state.on_node(class, &PHASES, node));
+        let pods = self.classes().map(|class| state.on_node(class, &PHASES, node));
         let capacity = self.configuration.capacity;
         capacity.is_none_or(|capacity| pods.sum::<u8>() < capacity)
     }
@@ -96,9 +94,7 @@ impl Machine<'_> {
         let counts = |other: &usize| !own_revision || *other == own;
         let pods_on = |node: usize| -> u8 {
             let counted = revisions(own).into_iter().filter(counts);
-            counted
-                .map(|class| state.on_node(class, &ACTIVE, node))
-                .sum()
+            counted.map(|class| state.on_node(class, &ACTIVE, node)).sum()
         };
         let counted = || (0..self.nodes()).filter(|node| template.selected.has(*node));
         let pods_in = |domain: u8| -> u8 {

@@ -51,10 +51,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) const EMPTY: Self = Self {
-        columns: [0; NODES],
-        outside: 0,
-    };
+    pub(crate) const EMPTY: Self = Self { columns: [0; NODES], outside: 0 };
 
     fn shift(class: usize, phase: Phase) -> u32 {
         (class as u32 * 3 + phase as u32) * COUNT_BITS
@@ -102,10 +99,7 @@ impl State {
 
     /// The number of pods of the class in these phases on the node.
     pub(crate) fn on_node(&self, class: usize, phases: &[Phase], node: usize) -> u8 {
-        phases
-            .iter()
-            .map(|phase| self.count(class, *phase, node))
-            .sum()
+        phases.iter().map(|phase| self.count(class, *phase, node)).sum()
     }
 
     /// The number of pods of the class in this phase on all nodes.
@@ -133,10 +127,7 @@ impl State {
 
     /// The same state with its nodes renamed: node `n` of the result is node `order[n]`.
     pub(crate) fn renamed(&self, order: &[usize; NODES]) -> Self {
-        Self {
-            columns: order.map(|node| self.columns[node]),
-            outside: self.outside,
-        }
+        Self { columns: order.map(|node| self.columns[node]), outside: self.outside }
     }
 }
 
@@ -144,10 +135,7 @@ impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let mix =
             |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let hash = self
-            .columns
-            .iter()
-            .fold(u64::from(self.outside), |hash, word| mix(hash, *word));
+        let hash = self.columns.iter().fold(u64::from(self.outside), |hash, word| mix(hash, *word));
         hasher.write_u64(hash);
     }
 }

@@ -29,9 +29,7 @@ impl Survey {
             let explored = some.iter().map(|it| (it.clone(), explore(it)));
             explored.collect::<Vec<_>>()
         });
-        Self {
-            known: known.into_iter().flatten().collect(),
-        }
+        Self { known: known.into_iter().flatten().collect() }
     }
 
     /// The result of exploring this configuration.
@@ -55,10 +53,7 @@ pub(crate) fn in_parallel<I: Sync, T: Send>(
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut done = Vec::new();
-        while let Some(chunk) = items
-            .chunks(CHUNK)
-            .nth(next.fetch_add(1, Ordering::Relaxed))
-        {
+        while let Some(chunk) = items.chunks(CHUNK).nth(next.fetch_add(1, Ordering::Relaxed)) {
             done.push(work(chunk));
         }
         done

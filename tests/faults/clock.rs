@@ -41,9 +41,8 @@ pub(crate) fn it_is_set(test: &'static FaultTest) -> Result<Played, String> {
     ];
     let mut options = fault_test::sure();
     options.arguments.push("--log-format=json".to_owned());
-    options.environment = environment
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .to_vec();
+    options.environment =
+        environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let guard = plane.guard("clock", &options);
     let load = test.load(&guard);
     for (text, hours) in [("+0", 0), ("+10h", 10), ("-10h", -10), ("+0", 0)] {
@@ -65,10 +64,6 @@ fn until_logged_at(guard: &Guard, hours: i64) -> Result<(), String> {
         });
         let last = last.ok_or("nothing was logged")?;
         let off = last.duration_since(Timestamp::now()) - SignedDuration::from_hours(hours);
-        if off.abs() < ABOUT {
-            Ok(())
-        } else {
-            Err(format!("{last}"))
-        }
+        if off.abs() < ABOUT { Ok(()) } else { Err(format!("{last}")) }
     })
 }

@@ -72,8 +72,7 @@ impl FaultTest {
         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments{one}?dryRun=All");
         let request = asking::request(method, &path, &deployment(name, claim, strategy));
         let what = format!("{name} with {strategy}");
-        self.expect(request, strategy == "RollingUpdate", &what)
-            .await
+        self.expect(request, strategy == "RollingUpdate", &what).await
     }
 
     async fn expect(&self, request: Request<Vec<u8>>, denial: bool, what: &str) -> Came {

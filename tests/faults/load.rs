@@ -98,13 +98,7 @@ impl Load {
             };
             all.spawn_on(asker, runtime);
         }
-        Self {
-            runtime: runtime.clone(),
-            began: Instant::now(),
-            askers: all,
-            stop,
-            answered,
-        }
+        Self { runtime: runtime.clone(), began: Instant::now(), askers: all, stop, answered }
     }
 
     /// Waits until `more` further requests have ended, with any result.
@@ -126,10 +120,8 @@ impl Load {
         self.stop.send_replace(true);
         let mut all = Tally::default();
         let next = async |askers: &mut JoinSet<Tally>| timeout_of(askers.join_next()).await;
-        while let Some(tally) = self
-            .runtime
-            .block_on(next(&mut self.askers))
-            .expect("every request comes to an end")
+        while let Some(tally) =
+            self.runtime.block_on(next(&mut self.askers)).expect("every request comes to an end")
         {
             let tally = tally.unwrap();
             all.sent += tally.sent;

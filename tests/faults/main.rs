@@ -41,22 +41,15 @@ struct Fault {
 
 /// The faults, in the order of the table.
 const FAULTS: [Fault; 8] = [
-    fault("SIGTERM of one of two replicas", |test| {
-        replicas::one_of_two(test, "TERM", "Fail")
-    }),
-    fault("SIGKILL of one of two replicas", |test| {
-        replicas::one_of_two(test, "KILL", "Fail")
-    }),
+    fault("SIGTERM of one of two replicas", |test| replicas::one_of_two(test, "TERM", "Fail")),
+    fault("SIGKILL of one of two replicas", |test| replicas::one_of_two(test, "KILL", "Fail")),
     fault("SIGTERM of one of two, failurePolicy: Ignore", |test| {
         replicas::one_of_two(test, "TERM", "Ignore")
     }),
     fault("SIGKILL of one of two, failurePolicy: Ignore", |test| {
         replicas::one_of_two(test, "KILL", "Ignore")
     }),
-    fault(
-        "API server killed and started again",
-        api_server::it_is_killed,
-    ),
+    fault("API server killed and started again", api_server::it_is_killed),
     fault("API server hangs and goes on", api_server::it_hangs),
     fault("each watch in turn frozen", watches::each_is_frozen),
     Fault {
@@ -69,11 +62,7 @@ const fn fault(
     name: &'static str,
     play: fn(&'static FaultTest) -> Result<Played, String>,
 ) -> Fault {
-    Fault {
-        name,
-        can_be_played: || Some(()),
-        play,
-    }
+    Fault { name, can_be_played: || Some(()), play }
 }
 
 /// The result of a fault.
@@ -89,11 +78,7 @@ pub(crate) struct Played {
 impl Played {
     /// The result of a fault during which every request could be answered.
     pub(crate) fn answered(tally: Tally, remark: impl Into<String>) -> Self {
-        Self {
-            tally,
-            unanswerable: 0,
-            remark: remark.into(),
-        }
+        Self { tally, unanswerable: 0, remark: remark.into() }
     }
 }
 
@@ -112,22 +97,12 @@ fn main() {
 /// A fault as a test.
 fn trial(table: &Table, place: usize, fault: Fault) -> Trial {
     let table = table.clone();
-    let Fault {
-        name,
-        can_be_played,
-        play,
-    } = fault;
+    let Fault { name, can_be_played, play } = fault;
     Trial::ignorable_test(name, move || {
         let Some(test) = can_be_played().and_then(|()| fault_test::shared()) else {
-            return Ok(Completion::ignored_with(
-                "this machine lacks what it takes to play it",
-            ));
+            return Ok(Completion::ignored_with("this machine lacks what it takes to play it"));
         };
-        let Played {
-            tally,
-            unanswerable,
-            remark,
-        } = play(test)?;
+        let Played { tally, unanswerable, remark } = play(test)?;
         let (sent, failed, wrong) = (tally.sent, tally.failed.len(), tally.wrong.len());
         let [all, no, lies] = [sent, failed, wrong].map(|it| it.to_string());
         table.add(place, &[name, &all, &no, &lies, &remark]);

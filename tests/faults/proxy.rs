@@ -45,9 +45,7 @@ impl Proxy {
             watched: Mutex::default(),
             frozen: watch::Sender::new(None),
         });
-        let router = axum::Router::new()
-            .fallback(pass)
-            .with_state(Arc::clone(&shared));
+        let router = axum::Router::new().fallback(pass).with_state(Arc::clone(&shared));
         let mut tasks = JoinSet::new();
         let serving = async { axum::serve(listener, router).await.unwrap() };
         tasks.spawn_on(serving, plane.runtime().handle());
@@ -98,15 +96,12 @@ fn held_up(
     frozen: watch::Receiver<Option<String>>,
     path: String,
 ) -> Body {
-    let frames = stream::unfold(
-        (body, frozen, path),
-        async |(mut body, mut frozen, path)| {
-            let frame = body.frame().await;
-            let thawed = frozen.wait_for(|now| now.as_deref() != Some(&*path)).await;
-            thawed.ok()?;
-            let frame = frame?.ok()?;
-            Some((Ok::<Frame<_>, Infallible>(frame), (body, frozen, path)))
-        },
-    );
+    let frames = stream::unfold((body, frozen, path), async |(mut body, mut frozen, path)| {
+        let frame = body.frame().await;
+        let thawed = frozen.wait_for(|now| now.as_deref() != Some(&*path)).await;
+        thawed.ok()?;
+        let frame = frame?.ok()?;
+        Some((Ok::<Frame<_>, Infallible>(frame), (body, frozen, path)))
+    });
     Body::new(StreamBody::new(frames))
 }

@@ -29,15 +29,12 @@ pub(crate) fn one_of_two(
     let start = |name: &str| plane.guard(&format!("{signal}-{failure_policy}-{name}"), &options);
     let replicas = ["one", "other"].map(start);
     let service = Service::before(plane, &replicas.each_ref());
-    let webhooks = WebhookOptions {
-        failure_policy,
-        ..WebhookOptions::new(&service.url, &[&test.namespace])
-    };
+    let webhooks =
+        WebhookOptions { failure_policy, ..WebhookOptions::new(&service.url, &[&test.namespace]) };
     let _registration = plane.register_webhooks("faults", &webhooks);
 
-    let load = Load::start(plane.runtime().handle(), RATE, |number| {
-        test.ask_the_api_server(number)
-    });
+    let load =
+        Load::start(plane.runtime().handle(), RATE, |number| test.ask_the_api_server(number));
     load.until_more(SOME)?;
     let passed = passed_unasked(test);
     let (number, busier) = replicas

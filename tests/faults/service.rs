@@ -62,11 +62,7 @@ impl Service {
         }
         let accepting = accept(listener, Arc::clone(&endpoints));
         tasks.spawn_on(accepting, plane.runtime().handle());
-        Self {
-            url,
-            endpoints,
-            _tasks: tasks,
-        }
+        Self { url, endpoints, _tasks: tasks }
     }
 
     /// Waits until the API server has closed every connection that went to the replica.
@@ -75,9 +71,7 @@ impl Service {
         let none = connections.wait_for(|count| *count == 0);
         match timeout(patient(DEADLINE), none).await {
             Ok(Ok(_)) => Ok(()),
-            _ => Err(format!(
-                "The API server still has connections to replica {replica}."
-            )),
+            _ => Err(format!("The API server still has connections to replica {replica}.")),
         }
     }
 }

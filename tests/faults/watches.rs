@@ -40,10 +40,7 @@ pub(crate) fn each_is_frozen(test: &'static FaultTest) -> Result<Played, String>
         proxy.freeze(None);
     }
     load.until_more(SOME)?;
-    Ok(Played::answered(
-        load.end(),
-        format!("{} resources", watched.len()),
-    ))
+    Ok(Played::answered(load.end(), format!("{} resources", watched.len())))
 }
 
 /// Makes a class and a claim with it; returns the name of both.
@@ -54,10 +51,7 @@ fn late_claim(test: &FaultTest, name: &str) -> String {
     let claim = object(json!({"kind": "PersistentVolumeClaim", "name": name, "with": of_it}));
     let namespace = &test.namespace;
     let claims = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
-    for (path, object) in [
-        ("/apis/storage.k8s.io/v1/storageclasses", class),
-        (&claims, claim),
-    ] {
+    for (path, object) in [("/apis/storage.k8s.io/v1/storageclasses", class), (&claims, claim)] {
         test.plane.send(Method::POST, path, &object).unwrap();
     }
     name.to_owned()

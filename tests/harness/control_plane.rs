@@ -63,10 +63,7 @@ pub(crate) struct Options {
 impl Options {
     /// The options for [`Needs`], without extra flags.
     pub(crate) fn of(needs: Needs) -> Self {
-        Self {
-            controllers: needs == Needs::Controllers,
-            ..Self::default()
-        }
+        Self { controllers: needs == Needs::Controllers, ..Self::default() }
     }
 }
 
@@ -261,8 +258,7 @@ impl ControlPlane {
     /// A sentence with the tail of its log.
     pub(crate) fn until_api_server_ready(&self) -> Result<(), String> {
         let ready = format!("{}/readyz", self.url);
-        self.api_server
-            .until_ready(&ready, &self.http, &self.runtime)
+        self.api_server.until_ready(&ready, &self.http, &self.runtime)
     }
 
     /// The API server's program, to pause (`STOP`) and resume it (`CONT`) or to read its log.
@@ -297,10 +293,7 @@ impl ControlPlane {
 
     /// Makes a namespace like [`Self::namespace`], with these labels.
     pub(crate) fn labelled_namespace(&self, prefix: &str, labels: &Value) -> String {
-        let name = format!(
-            "{prefix}-{}",
-            self.namespaces.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("{prefix}-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
         let object = json!({ "metadata": { "name": name, "labels": labels } });
         self.until_calm();
         self.block_on(async {
@@ -416,10 +409,7 @@ impl Launch<'_> {
                 format!("--client-ca-file={}", self.pki.authority_file().display()),
                 "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
                 format!("--service-account-key-file={}", self.token_keys.1.display()),
-                format!(
-                    "--service-account-signing-key-file={}",
-                    self.token_keys.0.display()
-                ),
+                format!("--service-account-signing-key-file={}", self.token_keys.0.display()),
                 "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
                 "--authorization-mode=Node,RBAC".to_owned(),
                 "--allow-privileged=true".to_owned(),
@@ -436,9 +426,7 @@ impl Launch<'_> {
                 // Nobody makes the service accounts that this plugin would wait for.
                 "ServiceAccount"
             };
-            flags.push(format!(
-                "--disable-admission-plugins=ResourceQuota,{unwanted}"
-            ));
+            flags.push(format!("--disable-admission-plugins=ResourceQuota,{unwanted}"));
             flags.extend(options.api_server_flags.iter().cloned());
             (flags, format!("https://127.0.0.1:{port}/readyz"))
         })
@@ -449,10 +437,7 @@ impl Launch<'_> {
             let mut flags = self.component_flags(kubeconfig, port, folder);
             let grace = unhurried(NODE_GRACE).as_secs();
             flags.extend([
-                format!(
-                    "--service-account-private-key-file={}",
-                    self.token_keys.0.display()
-                ),
+                format!("--service-account-private-key-file={}", self.token_keys.0.display()),
                 format!("--root-ca-file={}", self.pki.authority_file().display()),
                 "--use-service-account-credentials=false".to_owned(),
                 // The namespace controller needs a hundred requests to list the contents of a
@@ -504,11 +489,8 @@ impl Launch<'_> {
 
     fn component_flags(&self, kubeconfig: &Path, port: u16, folder: &Path) -> Vec<String> {
         let mut flags = self.serving_flags(port, folder);
-        let of_a_kubeconfig = [
-            "kubeconfig",
-            "authentication-kubeconfig",
-            "authorization-kubeconfig",
-        ];
+        let of_a_kubeconfig =
+            ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"];
         flags.extend(of_a_kubeconfig.map(|flag| format!("--{flag}={}", kubeconfig.display())));
         flags.push("--leader-elect=false".to_owned());
         flags

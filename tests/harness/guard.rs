@@ -82,10 +82,7 @@ impl Guard {
                 let series = format!("multi_attach_guard_view_objects{{resource=\"{resource}\"}}");
                 self.count(plane, &series)
             });
-            let has_all = heard
-                .iter()
-                .zip(there)
-                .all(|(heard, there)| *heard >= there as u64);
+            let has_all = heard.iter().zip(there).all(|(heard, there)| *heard >= there as u64);
             seen(has_all, (heard, there))
         });
     }
@@ -164,11 +161,7 @@ impl ControlPlane {
             "--bare-pods".to_owned(),
         ]);
         let (program, url, admin_url) = self.serve(name, &options);
-        Guard {
-            program,
-            url,
-            admin_url,
-        }
+        Guard { program, url, admin_url }
     }
 
     /// Starts the server with the certificate that the options name; returns the process and the
@@ -180,11 +173,8 @@ impl ControlPlane {
         environment.extend(further.map(|(name, value)| (name.as_str(), value.as_str())));
         let started = Program::on_free_ports(self.http(), self.runtime(), || {
             let [listen, admin] = [free_port(), free_port()].map(|it| format!("127.0.0.1:{it}"));
-            let mut arguments = vec![
-                "serve".to_owned(),
-                format!("--listen={listen}"),
-                format!("--admin={admin}"),
-            ];
+            let mut arguments =
+                vec!["serve".to_owned(), format!("--listen={listen}"), format!("--admin={admin}")];
             arguments.extend(options.arguments.iter().cloned());
             let binary = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
             let folder = self.folder.join(format!("guard-{name}"));

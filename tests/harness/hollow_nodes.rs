@@ -52,12 +52,7 @@ impl ControlPlane {
     pub(crate) fn hollow_nodes(&self) -> HollowNodes<'_> {
         let disks = self.folder.join("kube-apiserver/disks");
         std::fs::create_dir_all(&disks).unwrap();
-        HollowNodes {
-            plane: self,
-            disks,
-            running: Mutex::default(),
-            sidecars: OnceLock::new(),
-        }
+        HollowNodes { plane: self, disks, running: Mutex::default(), sidecars: OnceLock::new() }
     }
 }
 
@@ -162,9 +157,7 @@ impl HollowNodes<'_> {
         if ready && drivers == wanted && taints.len() == node.taints.len() {
             return Ok(());
         }
-        Err(format!(
-            "Ready: {ready}, {drivers} of {wanted} drivers, taints {taints:?}"
-        ))
+        Err(format!("Ready: {ready}, {drivers} of {wanted} drivers, taints {taints:?}"))
     }
 
     /// Kills the node's process: no lease, no status, no pod ends on it.
@@ -204,10 +197,7 @@ fn specification(node: &NodeSpec, kubelet: &Kubelet) -> Value {
 
 fn drivers_of(node: &NodeSpec, kubelet: &Kubelet) -> Vec<Value> {
     let common = [ATTACHING_DRIVER, SHARED_DRIVER].map(str::to_owned);
-    let further = kubelet
-        .drivers
-        .iter()
-        .filter(|it| !common.contains(it) && *it != ZONAL_DRIVER);
+    let further = kubelet.drivers.iter().filter(|it| !common.contains(it) && *it != ZONAL_DRIVER);
     let all = common.iter().chain(further);
     let plain = all.map(|name| json!({ "name": name, "limit": kubelet.attach_limit }));
     let zonal = json!({

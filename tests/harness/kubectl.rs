@@ -60,11 +60,7 @@ impl Output {
 
     /// An error with the whole output if the exit code is not 0.
     pub(crate) fn done(&self) -> Result<(), String> {
-        if self.status == 0 {
-            Ok(())
-        } else {
-            Err(format!("{self:#?}"))
-        }
+        if self.status == 0 { Ok(()) } else { Err(format!("{self:#?}")) }
     }
 
     /// Asserts an exit code other than 0 and returns the output.
@@ -130,12 +126,9 @@ impl ControlPlane {
             .replace("VERSION", version)
             .replace("SINGULAR", &singular)
             .replace("KIND", kind);
-        self.kubectl(&["apply", "-f", "-"], Some(&definition))
-            .success();
+        self.kubectl(&["apply", "-f", "-"], Some(&definition)).success();
         let crd = format!("crd/{singular}s.{group}");
-        self.run(&format!(
-            "wait --for=condition=Established {crd} --timeout=120s"
-        ));
+        self.run(&format!("wait --for=condition=Established {crd} --timeout=120s"));
     }
 
     /// Runs kubectl with `arguments`, as the administrator of this cluster, and with `stdin` on its
@@ -181,10 +174,7 @@ impl ControlPlane {
             .env("KUBERC", "off")
             // kubectl ends before a garbage collection would pay.
             .env("GOGC", "off")
-            .env(
-                "KUBECACHEDIR",
-                self.folder.join("kube-apiserver/kubectl-cache"),
-            );
+            .env("KUBECACHEDIR", self.folder.join("kube-apiserver/kubectl-cache"));
         let output = fed(&mut command, stdin.unwrap_or_default());
         Output {
             command: format!("kubectl {}", arguments.join(" ")),
@@ -205,11 +195,7 @@ impl ControlPlane {
     /// succeeds.
     #[track_caller]
     pub(crate) fn apply(&self, namespace: &str, documents: &str) -> Output {
-        self.kubectl(
-            &["apply", "--namespace", namespace, "-f", "-"],
-            Some(documents),
-        )
-        .success()
+        self.kubectl(&["apply", "--namespace", namespace, "-f", "-"], Some(documents)).success()
     }
 }
 
@@ -234,10 +220,7 @@ pub(super) fn kubeconfig(cluster: &Value, credentials: &Value) -> String {
 /// The sum of all series with this name and these labels.
 pub(crate) fn sum(exposition: &str, name: &str, labels: &[&str]) -> u64 {
     let series = exposition.lines().filter_map(|line| {
-        let (found, value) = line
-            .strip_prefix(name)?
-            .strip_prefix('{')?
-            .rsplit_once("} ")?;
+        let (found, value) = line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} ")?;
         let is_it = labels.iter().all(|label| found.contains(label));
         // Counts may be written as 1e+06.
         is_it.then(|| value.parse::<f64>().unwrap() as u64)

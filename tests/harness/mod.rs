@@ -11,10 +11,7 @@
 //! ([`ControlPlane::namespace`]). Nothing here outlives the test process, however that process
 //! ends: see [`process`].
 
-#![allow(
-    dead_code,
-    reason = "each test binary uses only a part of what is shared"
-)]
+#![allow(dead_code, reason = "each test binary uses only a part of what is shared")]
 #![allow(
     unused_imports,
     unused_macros,
@@ -214,10 +211,7 @@ pub(crate) fn at_once<C: Sync, R: Send>(
     };
     let mut done: Vec<(usize, R)> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers
-            .into_iter()
-            .flat_map(|it| it.join().unwrap())
-            .collect()
+        workers.into_iter().flat_map(|it| it.join().unwrap()).collect()
     });
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()
@@ -240,11 +234,7 @@ pub(crate) fn until<T>(
 /// `Ok` with the observation if it is as expected; otherwise an error that shows it, as the reason
 /// to ask again.
 pub(crate) fn seen<T: std::fmt::Debug>(is_so: bool, what: T) -> Result<T, String> {
-    if is_so {
-        Ok(what)
-    } else {
-        Err(format!("{what:#?}"))
-    }
+    if is_so { Ok(what) } else { Err(format!("{what:#?}")) }
 }
 
 /// Asks `question` again and again until it has an answer or `within` has passed, which is longer

@@ -29,9 +29,7 @@ pub(crate) fn padded(name: &str, list: &List, bytes: usize, spec: &Value) -> Val
     }));
     let entry = list.entry.to_string();
     let entries = 0..bytes / (entry.len() + 5);
-    let entries: Vec<String> = entries
-        .map(|at| entry.replace('#', &at.to_string()))
-        .collect();
+    let entries: Vec<String> = entries.map(|at| entry.replace('#', &at.to_string())).collect();
     let pod = list.pod.to_string().replace("\"LIST\"", &entries.join(","));
     let pod = serde_json::from_str(&pod).unwrap();
     merge(&mut object["spec"]["template"]["spec"], &pod);

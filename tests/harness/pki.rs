@@ -26,17 +26,12 @@ impl Pki {
     pub(crate) fn create(folder: &Path) -> Self {
         std::fs::create_dir_all(folder).unwrap();
         let mut params = CertificateParams::default();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "test authority");
+        params.distinguished_name.push(DnType::CommonName, "test authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         std::fs::write(folder.join("ca.crt"), authority.pem()).unwrap();
-        Self {
-            folder: folder.to_owned(),
-            authority,
-        }
+        Self { folder: folder.to_owned(), authority }
     }
 
     /// The CA's certificate, PEM.
@@ -65,9 +60,7 @@ impl Pki {
     pub(crate) fn client(&self, user: &str, group: &str) -> Pair {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, user);
-        params
-            .distinguished_name
-            .push(DnType::OrganizationName, group);
+        params.distinguished_name.push(DnType::OrganizationName, group);
         self.issue(user, params, ExtendedKeyUsagePurpose::ClientAuth)
     }
 

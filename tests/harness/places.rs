@@ -25,11 +25,7 @@ struct Taken {
     further: Option<File>,
 }
 
-static TAKEN: Mutex<Taken> = Mutex::new(Taken {
-    servers: 0,
-    own: None,
-    further: None,
-});
+static TAKEN: Mutex<Taken> = Mutex::new(Taken { servers: 0, own: None, further: None });
 
 impl Place {
     /// Waits for a place.

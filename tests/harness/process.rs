@@ -46,10 +46,7 @@ impl Program {
         let log = folder.join("log");
         let mut command = Command::new("sh");
         command
-            .arg(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/tests/harness/keeper.sh"
-            ))
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/keeper.sh"))
             .args([folder, program])
             .args(arguments)
             .envs(environment.iter().copied())
@@ -123,11 +120,7 @@ impl Program {
             let _ = file.seek(SeekFrom::Start(length.saturating_sub(TAIL)));
             let _ = file.read_to_end(&mut tail);
         }
-        format!(
-            "The log of {} ends with:\n{}",
-            self.name,
-            String::from_utf8_lossy(&tail)
-        )
+        format!("The log of {} ends with:\n{}", self.name, String::from_utf8_lossy(&tail))
     }
 }
 
@@ -154,11 +147,7 @@ impl Drop for Program {
 /// A loopback port on which nobody listens. Another process may take it before it is used, so every
 /// start here is repeated if its port is taken.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// Whether this log says that the program's port was taken.

@@ -104,11 +104,7 @@ pub(crate) fn module(minor: &str, name: &str) -> Result<PathBuf, String> {
         "k8s.io/kubernetes" => release.to_owned(),
         _ => release.replacen("v1.", "v0.", 1),
     };
-    let module = if name.contains('@') {
-        name.to_owned()
-    } else {
-        format!("{name}@{version}")
-    };
+    let module = if name.contains('@') { name.to_owned() } else { format!("{name}@{version}") };
     let run = Command::new("go")
         .args(["mod", "download", "-json", &module])
         .current_dir(std::env::temp_dir())

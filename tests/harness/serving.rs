@@ -24,9 +24,7 @@ pub(crate) fn trusting(ca_pem: &[u8]) -> reqwest::ClientBuilder {
 ///
 /// If it does not.
 pub(crate) async fn in_time<F: Future>(what: &str, future: F) -> F::Output {
-    timeout(patient(DEADLINE), future)
-        .await
-        .unwrap_or_else(|_| panic!("never happened: {what}"))
+    timeout(patient(DEADLINE), future).await.unwrap_or_else(|_| panic!("never happened: {what}"))
 }
 
 /// Waits until a condition holds.

@@ -54,11 +54,7 @@ impl Claim {
     /// A claim with this access mode, and a volume with the same.
     pub(crate) fn with_mode(mode: &str) -> Self {
         let modes = vec![mode.to_owned()];
-        Self {
-            volume: Some(modes.clone()),
-            modes,
-            ..Self::default()
-        }
+        Self { volume: Some(modes.clone()), modes, ..Self::default() }
     }
 
     fn class<'a>(&'a self, storage: &Storage<'a>) -> &'a str {
@@ -118,13 +114,7 @@ impl Claim {
         [class, driver]: [&str; 2],
     ) -> [Value; 2] {
         let prefix = format!("{namespace}-");
-        let storage = Storage {
-            namespace,
-            class,
-            driver,
-            volumes: &prefix,
-            handles: &prefix,
-        };
+        let storage = Storage { namespace, class, driver, volumes: &prefix, handles: &prefix };
         self.bound(name, &storage)
     }
 }
@@ -266,10 +256,9 @@ impl Shorthand {
                     "replicas",
                 )
             }
-            "ReplicationController" | "DeploymentConfig" => replicas(
-                json!({ "selector": labels, "template": template }),
-                "replicas",
-            ),
+            "ReplicationController" | "DeploymentConfig" => {
+                replicas(json!({ "selector": labels, "template": template }), "replicas")
+            }
             "Job" | "CronJob" => {
                 template["spec"]["restartPolicy"] = json!("Never");
                 let job = replicas(json!({ "template": template }), "parallelism");
@@ -310,10 +299,9 @@ impl Shorthand {
         if !volumes.is_empty() {
             spec["volumes"] = Value::Array(volumes);
         }
-        for (labels, field) in [
-            (&self.beside, "podAffinity"),
-            (&self.apart_from, "podAntiAffinity"),
-        ] {
+        for (labels, field) in
+            [(&self.beside, "podAffinity"), (&self.apart_from, "podAntiAffinity")]
+        {
             if let Some(labels) = labels {
                 spec["affinity"][field] = json!({ "requiredDuringSchedulingIgnoredDuringExecution": [{
                     "labelSelector": { "matchLabels": labels },
@@ -333,15 +321,11 @@ fn mount_all(spec: &mut Value) {
     let mounts: Vec<Value> = volumes
         .map(|volume| json!({ "name": volume["name"], "mountPath": format!("/mnt/{}", volume["name"].as_str().unwrap_or_default()) }))
         .collect();
-    let container = spec
-        .pointer_mut("/containers/0")
-        .and_then(Value::as_object_mut);
+    let container = spec.pointer_mut("/containers/0").and_then(Value::as_object_mut);
     if let Some(container) = container
         && !mounts.is_empty()
     {
-        container
-            .entry("volumeMounts")
-            .or_insert(Value::Array(mounts));
+        container.entry("volumeMounts").or_insert(Value::Array(mounts));
     }
 }
 

@@ -111,10 +111,7 @@ impl ControlPlane {
         for (path, configuration) in PATHS.into_iter().zip([mutating, validating]) {
             self.send(Method::POST, path, &configuration).unwrap();
         }
-        let registration = Registration {
-            plane: self,
-            name: name.to_owned(),
-        };
+        let registration = Registration { plane: self, name: name.to_owned() };
         for path in ["mutate", "validate"] {
             registration.until_asked(path);
         }

@@ -74,10 +74,8 @@ async fn only_clients_of_the_authority_are_answered() {
     assert_eq!(server.metric(failures).await, 2.0);
 
     fs::write(&path, second.0.pem()).unwrap();
-    until("the new authority counts", async || {
-        answered(&server, Some(second.client())).await
-    })
-    .await;
+    until("the new authority counts", async || answered(&server, Some(second.client())).await)
+        .await;
     assert!(!answered(&server, Some(first.client())).await);
     follower.abort();
 }

@@ -42,9 +42,7 @@ async fn half_sent_bodies_take_no_slot() {
     let stranger = server.http2().await;
     let halves = (0..STREAMS).map(|_| send_halves(&stranger, Bytes::from_static(b"{")));
     let reviews = async {
-        server
-            .until_metric("multi_attach_guard_requests_in_flight", 100.0)
-            .await;
+        server.until_metric("multi_attach_guard_requests_in_flight", 100.0).await;
         for client in [server.client(), server.http1_client()] {
             assert_eq!(review(&server, &client, 9_300).await, StatusCode::OK);
         }
@@ -78,10 +76,7 @@ async fn what_would_wait_too_long_is_shed() {
             answer = post("\"never\"") => panic!("{limit}: {answer:?}"),
         }
         // The client of the never-ending review has disconnected.
-        until("there is room again", async || {
-            post("{}").await.unwrap().0 == StatusCode::OK
-        })
-        .await;
+        until("there is room again", async || post("{}").await.unwrap().0 == StatusCode::OK).await;
     }
 }
 
@@ -171,10 +166,7 @@ async fn idle_connections_make_room() {
         }
         let newcomer = server.http1_client();
         assert_eq!(review(&server, &newcomer, 100).await, StatusCode::OK);
-        until("the others have closed", async || {
-            server.metric(OPEN).await <= 16.0
-        })
-        .await;
+        until("the others have closed", async || server.metric(OPEN).await <= 16.0).await;
         let (status, text) = server.admin_get("/readyz").await;
         assert_eq!(status, StatusCode::OK, "{text}");
     }
@@ -189,9 +181,7 @@ async fn an_idle_connection_is_closed() {
     assert_eq!(answer.unwrap(), (StatusCode::OK, "mutate 100".to_owned()));
     // Without a GOAWAY, because no request is under way.
     let _ = connection.ended().await;
-    server
-        .until_metric("multi_attach_guard_connections", 0.0)
-        .await;
+    server.until_metric("multi_attach_guard_connections", 0.0).await;
 }
 
 /// Each response tells the client whether another request may follow.

@@ -112,9 +112,8 @@ pub(crate) async fn start_as(
     ca_pem: String,
 ) -> Running {
     let metrics = Metrics::new(&["Deployment"]);
-    let server = Server::start(&options, certificates, Echo, sources, metrics.clone())
-        .await
-        .unwrap();
+    let server =
+        Server::start(&options, certificates, Echo, sources, metrics.clone()).await.unwrap();
     Running {
         webhook: server.listen(),
         admin: server.admin(),
@@ -191,8 +190,7 @@ impl Running {
 
     /// An HTTP/2 connection from an address of this machine.
     pub(crate) async fn try_http2_from(&self, from: Option<IpAddr>) -> std::io::Result<Http2> {
-        self.http2_with(from, &http2::Builder::new(TokioExecutor::new()))
-            .await
+        self.http2_with(from, &http2::Builder::new(TokioExecutor::new())).await
     }
 
     /// An HTTP/2 connection from a stranger that takes at most this number of bytes of each answer.
@@ -210,10 +208,7 @@ impl Running {
         let stream = connect_with(self.webhook, speaks_http2(&self.ca_pem), from).await?;
         let handshake = builder.handshake(TokioIo::new(stream));
         let (requests, connection) = handshake.await.map_err(std::io::Error::other)?;
-        Ok(Http2 {
-            requests,
-            connection: tokio::spawn(connection),
-        })
+        Ok(Http2 { requests, connection: tokio::spawn(connection) })
     }
 }
 
@@ -317,9 +312,7 @@ pub(crate) async fn connect_with(
     }
     let stream = socket.connect(to).await?;
     let name = ServerName::IpAddress(to.ip().into());
-    TlsConnector::from(Arc::new(config))
-        .connect(name, stream)
-        .await
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
 /// Sends all of these bytes.

@@ -32,15 +32,11 @@ use harness::{body, connect, options, read_to_end, send, start, start_with, whol
 #[tokio::test]
 async fn both_protocols_reach_both_webhooks() {
     let server = start(options()).await;
-    let clients = [
-        (server.client(), Version::HTTP_2),
-        (server.http1_client(), Version::HTTP_11),
-    ];
+    let clients = [(server.client(), Version::HTTP_2), (server.http1_client(), Version::HTTP_11)];
     for (client, version) in clients {
-        for (path, expected) in [
-            ("/mutate?timeout=10s", "mutate 100"),
-            ("/validate", "validate 100"),
-        ] {
+        for (path, expected) in
+            [("/mutate?timeout=10s", "mutate 100"), ("/validate", "validate 100")]
+        {
             let response = server.post(&client, path, body(100)).await;
             assert_eq!(response.status(), StatusCode::OK, "{version:?} {path}");
             assert_eq!(response.version(), version, "{path}");
@@ -75,10 +71,7 @@ async fn what_is_not_a_review_is_refused_with_a_sentence() {
             let allow = response.headers().get(ALLOW).map(|v| v.to_str().unwrap());
             assert_eq!(allow, (*status == 405).then_some("POST"), "{case}");
             let text = response.text().await.unwrap();
-            assert!(
-                text.contains(sentence) && text.ends_with(".\n"),
-                "{case}: {text}"
-            );
+            assert!(text.contains(sentence) && text.ends_with(".\n"), "{case}: {text}");
         }
         let response = client.head(server.url("/mutate")).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
@@ -157,12 +150,7 @@ async fn a_panic_is_answered_and_the_next_review_works() {
             }
         }
     }
-    assert_eq!(
-        server
-            .metric("multi_attach_guard_review_panics_total")
-            .await,
-        2.0
-    );
+    assert_eq!(server.metric("multi_attach_guard_review_panics_total").await, 2.0);
 }
 
 #[tokio::test]
@@ -215,10 +203,7 @@ async fn ready_when_every_condition_is() {
     synced.store(true, Ordering::Relaxed);
     let (status, text) = server.admin_get("/readyz").await;
     assert_eq!(status, StatusCode::OK, "{text}");
-    assert!(
-        text.contains("\ndegraded view: The connection is lost.\n"),
-        "{text}"
-    );
+    assert!(text.contains("\ndegraded view: The connection is lost.\n"), "{text}");
     assert_eq!(server.metric(ready).await, 1.0);
     let degraded = r#"multi_attach_guard_condition_degraded{condition="view"}"#;
     assert_eq!(server.metric(degraded).await, 1.0);

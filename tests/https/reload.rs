@@ -26,10 +26,7 @@ struct Issued {
 fn issue() -> Issued {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    Issued {
-        certificate: params.self_signed(&key).unwrap().pem(),
-        key: key.serialize_pem(),
-    }
+    Issued { certificate: params.self_signed(&key).unwrap().pem(), key: key.serialize_pem() }
 }
 
 /// Writes a version of the Secret and switches `..data` to it.
@@ -58,13 +55,8 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     let (certificate, key) = (volume.path().join("tls.crt"), volume.path().join("tls.key"));
     let (files, pair) = PemFiles::open(certificate, key).unwrap();
     let certificates = Arc::new(Certificates::new(pair));
-    let server = start_as(
-        options(),
-        Vec::new(),
-        Arc::clone(&certificates),
-        first.certificate.clone(),
-    )
-    .await;
+    let server =
+        start_as(options(), Vec::new(), Arc::clone(&certificates), first.certificate.clone()).await;
     let metrics = server.metrics.clone();
     let followed = Arc::clone(&certificates);
     let follower = tokio::spawn(async move {
@@ -90,10 +82,7 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     assert_eq!(review().await, StatusCode::OK);
 
     publish(volume.path(), "..2", &second.certificate, &second.key);
-    until("the new certificate is served", async || {
-        serves(&server, &second).await
-    })
-    .await;
+    until("the new certificate is served", async || serves(&server, &second).await).await;
     assert!(!serves(&server, &first).await);
     assert_eq!(review().await, StatusCode::OK, "an open connection stays");
 
@@ -102,12 +91,7 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
         ("..3", certificate.as_str(), &*first.key, "does not belong"),
         ("..4", "", key, "holds no certificate"),
         ("..5", certificate, "", "holds no private key"),
-        (
-            "..6",
-            "-----BEGIN CERTIFICATE-----\nAAAA",
-            key,
-            "is not valid PEM",
-        ),
+        ("..6", "-----BEGIN CERTIFICATE-----\nAAAA", key, "is not valid PEM"),
     ] {
         publish(volume.path(), version, certificate, key);
         until(sentence, async || {
@@ -119,10 +103,7 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     }
 
     publish(volume.path(), "..7", &third.certificate, &third.key);
-    until("a good pair heals it", async || {
-        serves(&server, &third).await
-    })
-    .await;
+    until("a good pair heals it", async || serves(&server, &third).await).await;
     assert_eq!(certificates.failure(), None);
     let count =
         |result| format!("multi_attach_guard_certificate_reloads_total{{result=\"{result}\"}}");

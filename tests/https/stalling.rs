@@ -24,11 +24,7 @@ async fn start_impatient() -> Running {
 async fn a_stalled_client_is_let_go() {
     let cases: [(&str, &[u8], &str); 3] = [
         ("silence after the handshake", b"", ""),
-        (
-            "half the headers",
-            b"POST /mutate HTTP/1.1\r\nhost: guard\r\n",
-            "",
-        ),
+        ("half the headers", b"POST /mutate HTTP/1.1\r\nhost: guard\r\n", ""),
         (
             "half a body",
             b"POST /mutate HTTP/1.1\r\nhost: guard\r\ncontent-type: application/json\r\n\
@@ -44,9 +40,7 @@ async fn a_stalled_client_is_let_go() {
         assert!(text.starts_with(answer), "{case}: {text}");
         assert_eq!(text.is_empty(), answer.is_empty(), "{case}: {text}");
     }
-    server
-        .until_metric("multi_attach_guard_connections", 0.0)
-        .await;
+    server.until_metric("multi_attach_guard_connections", 0.0).await;
 }
 
 #[tokio::test]
@@ -68,9 +62,7 @@ async fn a_client_that_stalls_in_the_http2_preface_is_let_go() {
     let mut said = Vec::new();
     // The connection may end in any way.
     let _ = in_time(ENDS, stream.read_to_end(&mut said)).await;
-    server
-        .until_metric("multi_attach_guard_connections", 0.0)
-        .await;
+    server.until_metric("multi_attach_guard_connections", 0.0).await;
 }
 
 #[tokio::test]

@@ -14,9 +14,7 @@ const CATEGORIES: &str = "ai-machine-learning database integration-delivery moni
 const KINDS: &str = "added changed deprecated removed fixed security";
 
 fn annotation(chart: &Value, name: &str) -> Value {
-    let text = chart["annotations"][format!("artifacthub.io/{name}")]
-        .as_str()
-        .unwrap();
+    let text = chart["annotations"][format!("artifacthub.io/{name}")].as_str().unwrap();
     serde_saphyr::from_str(text).unwrap()
 }
 
@@ -29,9 +27,7 @@ fn artifact_hub_can_read_the_metadata() {
     assert!(is_url(&chart["home"]) && is_url(&chart["icon"]), "{chart}");
     assert!(!chart["sources"].as_array().unwrap().is_empty());
     assert!(!chart["maintainers"][0]["name"].as_str().unwrap().is_empty());
-    let category = chart["annotations"]["artifacthub.io/category"]
-        .as_str()
-        .unwrap();
+    let category = chart["annotations"]["artifacthub.io/category"].as_str().unwrap();
     assert!(CATEGORIES.split(' ').any(|it| it == category), "{category}");
     for link in annotation(&chart, "links").as_array().unwrap() {
         assert!(is_url(&link["url"]) && link["name"].is_string(), "{link}");
@@ -51,11 +47,7 @@ fn changes_are_those_of_the_changelog() {
     let folder = tempfile::tempdir().unwrap();
     let chart = folder.path().join("manifests/chart");
     fs::create_dir_all(&chart).unwrap();
-    for file in [
-        "CHANGELOG.md",
-        "manifests/chart/Chart.yaml",
-        "manifests/chart/changes",
-    ] {
+    for file in ["CHANGELOG.md", "manifests/chart/Chart.yaml", "manifests/chart/changes"] {
         fs::copy(repository(file), folder.path().join(file)).unwrap();
     }
     printed(&mut Command::new(chart.join("changes")));

@@ -13,11 +13,7 @@ use crate::repository;
 #[test]
 fn lint_has_nothing_to_say() {
     let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
-    printed(
-        helm(programs)
-            .args(["lint", "--strict"])
-            .arg(repository("manifests/chart")),
-    );
+    printed(helm(programs).args(["lint", "--strict"]).arg(repository("manifests/chart")));
 }
 
 /// `chart.yaml`.
@@ -46,11 +42,8 @@ fn values_reach_the_objects() {
 #[test]
 fn a_secret_of_ones_own_needs_no_cert_manager() {
     let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
-    let values = [
-        "certificates.source=files",
-        "certificates.secretName=own",
-        "certificates.caBundle=Zm9v",
-    ];
+    let values =
+        ["certificates.source=files", "certificates.secretName=own", "certificates.caBundle=Zm9v"];
     let rendered = templated(programs, &values);
     assert!(!rendered.contains("cert-manager"), "{rendered}");
     assert!(rendered.contains("secretName: own"), "{rendered}");
@@ -94,15 +87,9 @@ fn a_packed_chart_renders_as_its_folder_does() {
     let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     let folder = tempfile::tempdir().unwrap();
     let chart = repository("manifests/chart");
-    let package = folder.path().join(format!(
-        "multi-attach-guard-{}.tgz",
-        env!("CARGO_PKG_VERSION")
-    ));
-    printed(
-        helm(programs)
-            .args(["package", "--destination"])
-            .args([folder.path(), &chart]),
-    );
+    let package =
+        folder.path().join(format!("multi-attach-guard-{}.tgz", env!("CARGO_PKG_VERSION")));
+    printed(helm(programs).args(["package", "--destination"]).args([folder.path(), &chart]));
     let [folder, packed] = [chart, package].map(|chart| {
         printed(
             helm(programs)
@@ -118,8 +105,5 @@ fn a_packed_chart_renders_as_its_folder_does() {
 fn the_readme_is_the_one_that_the_values_make() {
     let written = printed(&mut Command::new(repository("manifests/chart/readme")));
     let readme = fs::read_to_string(repository("manifests/chart/README.md")).unwrap();
-    assert!(
-        written == readme,
-        "values.yaml or Chart.yaml has changed: make chart"
-    );
+    assert!(written == readme, "values.yaml or Chart.yaml has changed: make chart");
 }

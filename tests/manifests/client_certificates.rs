@@ -59,15 +59,10 @@ fn the_api_server_is_answered_and_nobody_else() {
     std::fs::write(file("webhooks.kubeconfig"), webhooks.replace(PLACE, &place)).unwrap();
     std::fs::write(file("admission.yaml"), admission.replace(PLACE, &place)).unwrap();
     let admitting = Options {
-        api_server_flags: vec![format!(
-            "--admission-control-config-file={place}/admission.yaml"
-        )],
+        api_server_flags: vec![format!("--admission-control-config-file={place}/admission.yaml")],
         ..Options::of(Needs::ApiServer)
     };
-    let plane = harness::or_skip!(harness::start_control_plane_with(
-        Needs::ApiServer,
-        &admitting
-    ));
+    let plane = harness::or_skip!(harness::start_control_plane_with(Needs::ApiServer, &admitting));
 
     account(&plane);
     let mut script = Command::new(repository("certs/development"));
@@ -110,10 +105,9 @@ fn the_api_server_is_answered_and_nobody_else() {
     has(out(&asked(Some(own))), "\"allowed\":");
     let of_the_cluster = plane.pki.client("somebody", "system:masters");
     let of_the_cluster = [&*of_the_cluster.certificate, &*of_the_cluster.key];
-    for (who, shown) in [
-        ("without a certificate", None),
-        ("with one of the cluster's", Some(of_the_cluster)),
-    ] {
+    for (who, shown) in
+        [("without a certificate", None), ("with one of the cluster's", Some(of_the_cluster))]
+    {
         let answer = asked(shown);
         // The guard ends the connection during the request or after it.
         assert!([55, 56].contains(&code(&answer)), "{who}: {answer:?}");

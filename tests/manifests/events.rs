@@ -59,21 +59,13 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     kubectl(&create, Some(&repaired)).success();
     until_ended("recorded", 2);
     let cases = [
-        (
-            "warned",
-            "Warning",
-            "Warned",
-            "so the rollout can never finish",
-        ),
+        ("warned", "Warning", "Warned", "so the rollout can never finish"),
         ("repaired", "Normal", "Repaired", "rollingUpdate"),
     ];
     for (name, kind, reason, text) in cases {
         let described = kubectl(&["describe", "deployment", name], None).success();
-        let lines: Vec<&str> = described
-            .stdout
-            .lines()
-            .filter(|line| line.contains("multi-attach-guard"))
-            .collect();
+        let lines: Vec<&str> =
+            described.stdout.lines().filter(|line| line.contains("multi-attach-guard")).collect();
         let [line] = lines[..] else {
             panic!("{name}: {}", described.stdout);
         };
@@ -84,9 +76,7 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     }
 
     // The same finding again within a minute.
-    plane.run(&format!(
-        "set image deployment/warned main=example.com/app:2 -n {NAMESPACE}"
-    ));
+    plane.run(&format!("set image deployment/warned main=example.com/app:2 -n {NAMESPACE}"));
     until_ended("repeated", 1);
     // The API server refuses a second object with this name, after the webhooks.
     assert_ne!(kubectl(&create, Some(&deadlocked("warned"))).status, 0);

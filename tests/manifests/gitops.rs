@@ -40,9 +40,7 @@ fn text(name: &str) -> String {
 
 /// The inline code of a page.
 fn spans(page: &str) -> impl Iterator<Item = &str> {
-    page.split("\n```")
-        .step_by(2)
-        .flat_map(|prose| prose.split('`').skip(1).step_by(2))
+    page.split("\n```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2))
 }
 
 /// The arguments of every call of the program in shell text.

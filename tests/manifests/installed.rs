@@ -26,9 +26,7 @@ const DEFINITIONS: [(&str, &str, &str); 4] = [
 
 /// A kubeconfig with only the rights of the guard's ServiceAccount, in its namespace.
 pub(crate) fn kubeconfig(plane: &ControlPlane) -> PathBuf {
-    let token = plane
-        .run("create token multi-attach-guard -n=multi-attach-guard")
-        .stdout;
+    let token = plane.run("create token multi-attach-guard -n=multi-attach-guard").stdout;
     let config = plane.run("config view --raw -o=json").stdout;
     let mut config: Value = serde_json::from_str(&config).unwrap();
     config["users"][0]["user"] = json!({"token": token.trim()});
@@ -110,11 +108,8 @@ fn smoke_test(plane: &ControlPlane) -> Output {
 }
 
 /// The files with all rights that the guard can have.
-const RIGHTS: [&str; 3] = [
-    "base/rbac.yaml",
-    "base/certificates.yaml",
-    "components/fencing/fencing-rbac.yaml",
-];
+const RIGHTS: [&str; 3] =
+    ["base/rbac.yaml", "base/certificates.yaml", "components/fencing/fencing-rbac.yaml"];
 
 fn apply(plane: &ControlPlane, name: &str) {
     let file = repository("manifests").join(name);

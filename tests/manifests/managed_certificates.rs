@@ -24,10 +24,7 @@ use crate::repository;
 
 const NAMESPACE: &str = "multi-attach-guard";
 const SECRET: &str = "multi-attach-guard-managed-tls";
-const KINDS: [&str; 2] = [
-    "MutatingWebhookConfiguration",
-    "ValidatingWebhookConfiguration",
-];
+const KINDS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
@@ -249,10 +246,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
     account(&plane);
     let age = Age::default();
     let start = || Replica::start(&plane, client(&plane), &age);
-    let cluster = Cluster {
-        plane: &plane,
-        replicas: [start(), start()],
-    };
+    let cluster = Cluster { plane: &plane, replicas: [start(), start()] };
     // Both start at once but make one Secret. Until then objects pass unjudged, as the manifests
     // allow.
     let first = cluster.under_requests("first start, two replicas at once", || {
@@ -331,11 +325,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
 fn the_program_manages_its_certificate_with_the_rights_it_has() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     account(&plane);
-    let arguments = [
-        "--manage-certs",
-        "--dns-name=127.0.0.1",
-        "--log-format=json",
-    ];
+    let arguments = ["--manage-certs", "--dns-name=127.0.0.1", "--log-format=json"];
     let options = options(&plane, &arguments);
     let (_program, _, admin) = plane.serve("managed", &options);
     let exposition = plane.metrics(&admin);

@@ -20,10 +20,7 @@ fn rule_file() -> Value {
 }
 
 fn rules() -> Vec<Value> {
-    rule_file()["groups"][0]["rules"]
-        .as_array()
-        .unwrap()
-        .clone()
+    rule_file()["groups"][0]["rules"].as_array().unwrap().clone()
 }
 
 /// Every expression of the rules and the dashboard.
@@ -43,11 +40,7 @@ fn promtool_takes_the_rules_and_they_fire_when_they_should() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rules.yaml");
     fs::write(&file, rule_file().to_string()).unwrap();
-    printed(
-        Command::new(&promtool)
-            .args(["check", "rules", "--lint-fatal"])
-            .arg(&file),
-    );
+    printed(Command::new(&promtool).args(["check", "rules", "--lint-fatal"]).arg(&file));
     let mut cases: Value = serde_saphyr::from_str(include_str!("alerts.yaml")).unwrap();
     cases["rule_files"] = json!(["rules.yaml"]);
     let tests = folder.path().join("tests.yaml");
@@ -80,9 +73,7 @@ fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
             match kind {
                 "counter" => vec![format!("{name}_total")],
                 "info" => vec![format!("{name}_info")],
-                "histogram" => ["bucket", "count", "sum"]
-                    .map(|it| format!("{name}_{it}"))
-                    .to_vec(),
+                "histogram" => ["bucket", "count", "sum"].map(|it| format!("{name}_{it}")).to_vec(),
                 _ => vec![name.to_owned()],
             }
         })
@@ -98,10 +89,8 @@ fn named(expression: &str) -> impl Iterator<Item = &str> {
 
 /// Metrics of the API server; the test of counted requests finds them there. With `failurePolicy:
 /// Ignore` the first one counts, with `Fail` the second.
-pub(crate) const OF_THE_API_SERVER: [&str; 2] = [
-    "apiserver_admission_webhook_fail_open_count",
-    "apiserver_admission_webhook_rejection_count",
-];
+pub(crate) const OF_THE_API_SERVER: [&str; 2] =
+    ["apiserver_admission_webhook_fail_open_count", "apiserver_admission_webhook_rejection_count"];
 
 #[test]
 fn every_metric_that_is_asked_for_exists() {

@@ -14,7 +14,5 @@ pub(crate) fn section(page: &str, name: &str) -> String {
 /// The fenced blocks of a text, each with its language.
 pub(crate) fn blocks(text: &str) -> Vec<(&str, &str)> {
     let blocks = text.split("\n```").skip(1).step_by(2);
-    blocks
-        .map(|block| block.split_once('\n').unwrap())
-        .collect()
+    blocks.map(|block| block.split_once('\n').unwrap()).collect()
 }

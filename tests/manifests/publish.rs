@@ -87,11 +87,8 @@ fn lines_to_copy_name_this_release() {
         "    rev: ",
     ];
     let release = concat!("v", env!("CARGO_PKG_VERSION"));
-    for (page, lines) in [
-        ("docs/gitops.md", 6),
-        ("docs/policy.md", 1),
-        ("examples/policy.yaml", 1),
-    ] {
+    for (page, lines) in [("docs/gitops.md", 6), ("docs/policy.md", 1), ("examples/policy.yaml", 1)]
+    {
         let text = fs::read_to_string(repository(page)).unwrap();
         assert_eq!(after(&text, &marks), vec![release; lines], "{page}");
     }

@@ -20,11 +20,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const DOWNLOADS: &str = "https://downloads.example.com/v1";
 
 /// This machine's architecture and the other one, as releases name them.
-const ARCHITECTURES: [&str; 2] = if cfg!(target_arch = "aarch64") {
-    ["arm64", "amd64"]
-} else {
-    ["amd64", "arm64"]
-};
+const ARCHITECTURES: [&str; 2] =
+    if cfg!(target_arch = "aarch64") { ["arm64", "amd64"] } else { ["amd64", "arm64"] };
 
 #[test]
 fn archives_hold_what_their_papers_say() {
@@ -88,10 +85,7 @@ fn archives_hold_what_their_papers_say() {
             assert!(is_listed(name), "{name}");
         }
         assert!(!is_listed("insta"), "what only tests use is in no program");
-        assert!(
-            !is_listed("clap_derive"),
-            "what only compiles others neither"
-        );
+        assert!(!is_listed("clap_derive"), "what only compiles others neither");
         assert_eq!(is_listed("windows-sys"), system == "windows");
 
         let licences = text("THIRD-PARTY-LICENSES");
@@ -101,11 +95,9 @@ fn archives_hold_what_their_papers_say() {
             let (_, text) = licences.split_once(&head).unwrap();
             has(text, "Permission is hereby granted");
         }
-        for file in [
-            "LICENSE",
-            "man/multi-attach-guard-check.1",
-            "completions/multi-attach-guard.bash",
-        ] {
+        for file in
+            ["LICENSE", "man/multi-attach-guard-check.1", "completions/multi-attach-guard.bash"]
+        {
             assert!(unpacked.join(file).exists(), "{file} is missing");
         }
     }

@@ -31,10 +31,7 @@ pub(crate) fn run_for_once(plane: &ControlPlane) {
     until("what the guard makes", DEADLINE, || {
         let get = ["get", "volumefacts,secrets", "--all-namespaces", "-o=name"];
         let made = plane.kubectl(&get, None).stdout;
-        seen(
-            made.contains("volumefacts") && made.contains("secret/"),
-            made,
-        )
+        seen(made.contains("volumefacts") && made.contains("secret/"), made)
     });
 }
 
@@ -45,25 +42,17 @@ pub(crate) fn until_nothing_is_left(plane: &ControlPlane) {
     let kinds = ["api-resources", "--verbs=list", "-o=name"];
     until("all of the guard to be gone", DEADLINE, || {
         let kinds = plane.kubectl(&kinds, None).success().stdout;
-        let kinds: Vec<&str> = kinds
-            .lines()
-            .filter(|it| !it.starts_with("events"))
-            .collect();
+        let kinds: Vec<&str> = kinds.lines().filter(|it| !it.starts_with("events")).collect();
         let get = ["get", &kinds.join(","), "--all-namespaces", "-o=json"];
         let list = plane.kubectl(&get, None);
         let list: Value = serde_json::from_str(&list.stdout).map_err(|_| format!("{list:#?}"))?;
-        let left = list["items"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|object| {
-                let metadata = &object["metadata"];
-                let about = json!([metadata["name"], metadata["labels"], object["apiVersion"]]);
-                let goes =
-                    metadata["namespace"] == NAME || !metadata["deletionTimestamp"].is_null();
-                (about.to_string().contains(NAME) && !goes)
-                    .then(|| format!("{} {}", object["kind"], metadata["name"]))
-            });
+        let left = list["items"].as_array().into_iter().flatten().filter_map(|object| {
+            let metadata = &object["metadata"];
+            let about = json!([metadata["name"], metadata["labels"], object["apiVersion"]]);
+            let goes = metadata["namespace"] == NAME || !metadata["deletionTimestamp"].is_null();
+            (about.to_string().contains(NAME) && !goes)
+                .then(|| format!("{} {}", object["kind"], metadata["name"]))
+        });
         let left: Vec<String> = left.collect();
         let path = "-o=jsonpath={.metadata.deletionTimestamp}";
         let namespace = plane.kubectl(&["get", "namespace", NAME, path], None);
@@ -80,9 +69,8 @@ fn everything() -> String {
     // fatal.
     let components =
         components.filter(|it| !["cert-manager", "files", "strict"].contains(&it.as_str()));
-    let components: Vec<String> = components
-        .map(|it| format!("../../../manifests/components/{it}"))
-        .collect();
+    let components: Vec<String> =
+        components.map(|it| format!("../../../manifests/components/{it}")).collect();
     let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
@@ -93,11 +81,7 @@ fn everything() -> String {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("kustomization.yaml"), kustomization.to_string()).unwrap();
     let programs = harness::require_programs(Needs::ApiServer).unwrap();
-    printed(
-        Command::new(programs.path("kustomize"))
-            .arg("build")
-            .arg(folder),
-    )
+    printed(Command::new(programs.path("kustomize")).arg("build").arg(folder))
 }
 
 fn stored(plane: &ControlPlane, kind: &str) -> Value {
@@ -130,10 +114,7 @@ fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
     apply(EARLIER);
     let present = built(programs, "cert-manager");
     assert_eq!(apply(&present).stderr, "");
-    for kind in [
-        "MutatingWebhookConfiguration",
-        "ValidatingWebhookConfiguration",
-    ] {
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
         let wanted = &objects(&present)[&(kind.to_owned(), NAME.to_owned())];
         assert_eq!(names(&stored(&plane, kind)), names(wanted), "{kind}");
     }
@@ -160,16 +141,12 @@ fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
     let (_, block) = blocks(&section)[0];
     let lines = block.lines();
     let commands: Vec<&str> = lines.filter_map(|it| it.strip_prefix("kubectl ")).collect();
-    let [first, last] = commands[..] else {
-        panic!("{commands:?}")
-    };
+    let [first, last] = commands[..] else { panic!("{commands:?}") };
     let repair = "delete mutatingadmissionpolicies,mutatingadmissionpolicybindings,";
     for command in [first.replacen("delete ", repair, 1).as_str(), last] {
         // No controller empties the namespace here.
         plane.run(&format!("{command} --wait=false"));
     }
-    until("workloads to pass", DEADLINE, || {
-        try_a_workload(&plane).done()
-    });
+    until("workloads to pass", DEADLINE, || try_a_workload(&plane).done());
     until_nothing_is_left(&plane);
 }

@@ -70,9 +70,7 @@ pub(crate) fn documents(yaml: &str) -> Vec<Value> {
 pub(crate) fn objects(yaml: &str) -> Objects {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let objects = documents(yaml).into_iter();
-    objects
-        .map(|it| ((text(&it["kind"]), text(&it["metadata"]["name"])), it))
-        .collect()
+    objects.map(|it| ((text(&it["kind"]), text(&it["metadata"]["name"])), it)).collect()
 }
 
 /// Parses the policy; a file with only comments, or an empty one, means `{}`.

@@ -17,9 +17,7 @@ pub(crate) type Asked = BTreeMap<String, u64>;
 
 fn label<'a>(labels: &'a str, name: &str) -> &'a str {
     let after = labels.split_once(&format!("{name}=\"")).map(|it| it.1);
-    after
-        .and_then(|it| it.split('"').next())
-        .unwrap_or_default()
+    after.and_then(|it| it.split('"').next()).unwrap_or_default()
 }
 
 /// A cluster in which rollouts finish, with the guard registered as in the manifests.
@@ -49,11 +47,7 @@ impl Cluster {
         // With the fencing webhook too: a request that is not sent now is not sent without it
         // either.
         register(&plane, &guard, "fencing");
-        Some(Self {
-            plane,
-            guard,
-            namespace,
-        })
+        Some(Self { plane, guard, namespace })
     }
 
     /// Runs kubectl in the namespace.
@@ -208,9 +202,7 @@ fn single_requests(cluster: &Cluster) {
     let requests: Vec<Request> = serde_saphyr::from_str(include_str!("requests.yaml")).unwrap();
     for request in requests {
         let account = request.r#as.map(|account| format!("--as={account}"));
-        let account = account
-            .iter()
-            .flat_map(|it| [it, "--as-group=system:masters"]);
+        let account = account.iter().flat_map(|it| [it, "--as-group=system:masters"]);
         let run = request.run.as_deref();
         let run = run.unwrap_or("create --dry-run=server -f -").split(' ');
         let arguments: Vec<&str> = run.chain(account).collect();

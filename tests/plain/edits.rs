@@ -35,17 +35,13 @@ fn value(text: &str) -> Value {
 }
 
 fn item<'v>(value: &'v mut Value, place: &Position) -> &'v mut Value {
-    place
-        .items
-        .iter()
-        .fold(value, |value, number| &mut value["items"][number])
+    place.items.iter().fold(value, |value, number| &mut value["items"][number])
 }
 
 fn deployments(text: &str) -> Vec<Position> {
     let source = Source::in_memory("corpus", text.to_owned());
-    let reading = read(&[source], |place, manifest| {
-        (manifest.kind == "Deployment").then_some(place)
-    });
+    let reading =
+        read(&[source], |place, manifest| (manifest.kind == "Deployment").then_some(place));
     assert!(reading.errors.is_empty(), "{:?}\n{text}", reading.errors);
     reading.objects.into_iter().flatten().collect()
 }
@@ -68,20 +64,14 @@ fn check(name: &str, text: &str) {
 
             // Unchanged lines stay as they are, and a second edit writes no line again.
             let again = apply(&edited, &place.items, &patch).unwrap();
-            assert_eq!(
-                again, edited,
-                "{name}, {remedy}: a second pass changes nothing"
-            );
+            assert_eq!(again, edited, "{name}, {remedy}: a second pass changes nothing");
 
             let kept = text_outside(part.text, &edited);
             for word in WORDS.split(' ') {
                 let count = |text: &str| text.matches(word).count();
                 assert_eq!(count(&edited), count(part.text), "{name}, {remedy}: {word}");
             }
-            assert!(
-                kept,
-                "{name}, {remedy}: a line outside the remedy changed\n{edited}"
-            );
+            assert!(kept, "{name}, {remedy}: a line outside the remedy changed\n{edited}");
         }
     }
 }

@@ -4,10 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 #[path = "../../fuzz/targets/mod.rs"]
-#[allow(
-    unreachable_pub,
-    reason = "the fuzzer's binaries see these functions from outside"
-)]
+#[allow(unreachable_pub, reason = "the fuzzer's binaries see these functions from outside")]
 mod targets;
 
 use targets::mutated_review::{Lot, Seed};
@@ -79,10 +76,6 @@ fn mutated_reviews_read_in_two_ways() {
         let seed = &seeds[number as usize % seeds.len()];
         let bytes = seed.mutated(&mut Lot(number));
         let run = std::panic::catch_unwind(|| targets::differential::run(&bytes));
-        assert!(
-            run.is_ok(),
-            "input {number}: {}",
-            String::from_utf8_lossy(&bytes)
-        );
+        assert!(run.is_ok(), "input {number}: {}", String::from_utf8_lossy(&bytes));
     }
 }

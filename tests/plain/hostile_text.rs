@@ -54,10 +54,7 @@ fn no_pull_request_commands_the_pipeline() {
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("web.yaml", &manifests());
     write("::error::\n::warning::x\u{1b}[2J.yaml", &manifests());
-    write(
-        "::debug::\n::set-output name=x::.yaml",
-        "apiVersion: v1\nkind: Pod\nspec: *nowhere\n",
-    );
+    write("::debug::\n::set-output name=x::.yaml", "apiVersion: v1\nkind: Pod\nspec: *nowhere\n");
     for (format, _) in Format::ALL.map(Format::documented) {
         let mut check = program(&["check", "--format", format, "."]);
         let output = check.current_dir(folder.path()).output().unwrap();
@@ -126,14 +123,8 @@ provisioner: ebs.csi.aws.com
         (&["check", "--fix", "-"], "type: Recreate"),
         (&["check", "--summary", "."], "2"),
         (&["capabilities", "--facts", "facts.yaml"], "stop-commands"),
-        (
-            &["capabilities", "--facts", "facts.yaml", "--format", "json"],
-            "stop-commands",
-        ),
-        (
-            &["check", "--config", "::error::\u{1b}[2J", "."],
-            "cannot be read",
-        ),
+        (&["capabilities", "--facts", "facts.yaml", "--format", "json"], "stop-commands"),
+        (&["check", "--config", "::error::\u{1b}[2J", "."], "cannot be read"),
         (&["check", "--facts", "::error::\u{1b}[2J", "."], "error"),
         (&["check", "--fix", "."], "repaired"),
     ] {

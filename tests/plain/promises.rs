@@ -110,18 +110,12 @@ fn json_keys() -> Promises {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
-    for (name, ignored) in [
-        ("loud", "no-such-rule"),
-        ("quiet", "rolling-update-overlap"),
-    ] {
+    for (name, ignored) in [("loud", "no-such-rule"), ("quiet", "rolling-update-overlap")] {
         let manifests = format!("{CLAIM}{}", deployment(ignored));
         write(&format!("{name}/manifests.yaml"), &manifests);
     }
     write("broken.yaml", "apiVersion: v1\nkind: Pod\nspec: *nowhere\n");
-    write(
-        "chart/Chart.yaml",
-        "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
-    );
+    write("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n");
     write("chart/templates/a.yaml", "kind: {{ .Values.kind }}\n");
     let facts = file("examples/facts");
     let facts = facts.to_str().unwrap();
@@ -160,15 +154,9 @@ fn policy_keys() -> Promises {
             panic!("{policy} is understood");
         };
         let error = error.to_string();
-        let (_, known) = error
-            .split_once("nown are ")
-            .unwrap_or_else(|| panic!("{error}"));
+        let (_, known) = error.split_once("nown are ").unwrap_or_else(|| panic!("{error}"));
         let known = known.replace(" and ", ", ");
-        keys.extend(
-            known
-                .split(", ")
-                .map(|key| format!("policy {at}{}", key.trim())),
-        );
+        keys.extend(known.split(", ").map(|key| format!("policy {at}{}", key.trim())));
     }
     keys
 }
@@ -188,10 +176,7 @@ async fn metrics() -> Promises {
         } else if let Some((name, rest)) = line.split_once('{').filter(|_| !line.starts_with('#')) {
             let labels = rest.split_once('}').unwrap().0;
             for label in labels.split("\",").filter_map(|it| it.split_once('=')) {
-                found.insert(format!(
-                    "metric {name}{{{}}}",
-                    label.0.trim_start_matches(',')
-                ));
+                found.insert(format!("metric {name}{{{}}}", label.0.trim_start_matches(',')));
             }
         }
     }
@@ -209,38 +194,17 @@ fn annotations() -> Promises {
 fn named_in_changelog() -> Promises {
     let changelog = fs::read_to_string(file("CHANGELOG.md")).unwrap();
     let unreleased = changelog.split("\n## ").nth(1).unwrap_or_default();
-    unreleased
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .map(str::to_owned)
-        .collect()
+    unreleased.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 #[tokio::test]
 async fn what_is_promised_is_kept_or_its_end_is_announced() {
-    let now: Promises = [
-        flags(),
-        json_keys(),
-        policy_keys(),
-        annotations(),
-        metrics().await,
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    for family in [
-        "flag",
-        "json check",
-        "json capabilities",
-        "policy",
-        "annotation",
-        "metric",
-    ] {
-        assert!(
-            now.iter().any(|it| it.starts_with(family)),
-            "no {family} was found"
-        );
+    let now: Promises = [flags(), json_keys(), policy_keys(), annotations(), metrics().await]
+        .into_iter()
+        .flatten()
+        .collect();
+    for family in ["flag", "json check", "json capabilities", "policy", "annotation", "metric"] {
+        assert!(now.iter().any(|it| it.starts_with(family)), "no {family} was found");
     }
     let path = file("tests/data/promises.txt");
     if std::env::var_os("PROMISES").is_some_and(|it| it == "write") {
@@ -250,10 +214,8 @@ async fn what_is_promised_is_kept_or_its_end_is_announced() {
     }
     let promised = fs::read_to_string(path).unwrap();
     let named = named_in_changelog();
-    let broken: Vec<&str> = promised
-        .lines()
-        .filter(|it| !now.contains(*it) && !named.contains(*it))
-        .collect();
+    let broken: Vec<&str> =
+        promised.lines().filter(|it| !now.contains(*it) && !named.contains(*it)).collect();
     assert!(
         broken.is_empty(),
         "These were promised and are gone. Keep them, or name each as it stands here, in \

@@ -26,12 +26,7 @@ fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
     let name = ptsname(&seen, Vec::new()).unwrap();
     let flags = OFlags::RDWR | OFlags::NOCTTY;
     let written = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
-    let size = Winsize {
-        ws_row: 50,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
+    let size = Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&written, size).unwrap();
     (seen, written)
 }
@@ -98,12 +93,10 @@ fn lines(printed: &str) -> Vec<Vec<Span>> {
 }
 
 /// A theme: its background, its text, and red, green, yellow, blue, magenta and cyan.
-const LIGHT: [&str; 8] = [
-    "#ffffff", "#1f2328", "#b42318", "#116329", "#7d4e00", "#0550ae", "#6639ba", "#0f6a75",
-];
-const DARK: [&str; 8] = [
-    "#0d1117", "#e6edf3", "#ff8a80", "#7ee787", "#e3b341", "#79c0ff", "#d2a8ff", "#76e3ea",
-];
+const LIGHT: [&str; 8] =
+    ["#ffffff", "#1f2328", "#b42318", "#116329", "#7d4e00", "#0550ae", "#6639ba", "#0f6a75"];
+const DARK: [&str; 8] =
+    ["#0d1117", "#e6edf3", "#ff8a80", "#7ee787", "#e3b341", "#79c0ff", "#d2a8ff", "#76e3ea"];
 
 /// The terminal as a drawing. Each part has the width of its letters, with any font.
 fn picture(
@@ -135,15 +128,9 @@ fn picture(
             let before = length - span.text.trim_start().chars().count();
             let shown = span.text.trim();
             if !shown.is_empty() {
-                let colour = span
-                    .colour
-                    .and_then(|it| colours.get(usize::from(it % 10) - 1));
+                let colour = span.colour.and_then(|it| colours.get(usize::from(it % 10) - 1));
                 let fill = colour.map_or_else(String::new, |it| format!(" fill=\"{it}\""));
-                let weight = if span.bold {
-                    " font-weight=\"bold\""
-                } else {
-                    ""
-                };
+                let weight = if span.bold { " font-weight=\"bold\"" } else { "" };
                 svg += &format!(
                     "<text x=\"{}\" y=\"{}\" textLength=\"{}\" \
                      lengthAdjust=\"spacingAndGlyphs\"{fill}{weight}>{}</text>\n",
@@ -160,10 +147,7 @@ fn picture(
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[test]
@@ -283,11 +267,7 @@ fn any_file_is_shown_in_any_window() {
 #[test]
 fn colours_are_for_terminals_that_want_them() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(
-        folder.path().join("web.yaml"),
-        format!("{CLAIM}---\n{DEPLOYMENT}"),
-    )
-    .unwrap();
+    fs::write(folder.path().join("web.yaml"), format!("{CLAIM}---\n{DEPLOYMENT}")).unwrap();
     let seen = printed(folder.path(), 80, &["check", "."]);
     let mut command = guard(folder.path(), &["check", "."]);
     command.env("NO_COLOR", "1");
@@ -298,8 +278,5 @@ fn colours_are_for_terminals_that_want_them() {
     let piped = String::from_utf8(piped.stdout).unwrap();
     assert!(!piped.contains('\x1b'), "{piped:?}");
     let title = piped.lines().next().unwrap();
-    assert!(
-        title.ends_with("(if class \"standard\" attaches)"),
-        "a title is a line: {title}"
-    );
+    assert!(title.ends_with("(if class \"standard\" attaches)"), "a title is a line: {title}");
 }

@@ -74,10 +74,7 @@ fn corpus() -> Vec<Question> {
         let entries = fs::read_dir(Path::new(ROOT).join(folder)).unwrap();
         files.extend(entries.map(|entry| entry.unwrap().path()));
     }
-    files.retain(|it| {
-        it.extension()
-            .is_some_and(|it| it == "yaml" || it == "json")
-    });
+    files.retain(|it| it.extension().is_some_and(|it| it == "yaml" || it == "json"));
     files.sort();
     let questions = files.iter().map(|file| Question {
         name: file.display().to_string(),
@@ -146,10 +143,8 @@ fn the_webassembly_says_what_the_program_says() {
     let Some(page) = page() else { return };
     let mut questions = cases();
     questions.extend(corpus());
-    let asked: Vec<[&str; 2]> = questions
-        .iter()
-        .map(|it| [it.text.as_str(), it.facts.as_str()])
-        .collect();
+    let asked: Vec<[&str; 2]> =
+        questions.iter().map(|it| [it.text.as_str(), it.facts.as_str()]).collect();
     let file = page.join("questions.json");
     fs::write(&file, json!({"now": NOW, "questions": asked}).to_string()).unwrap();
     let output = Command::new("node")
@@ -163,11 +158,7 @@ fn the_webassembly_says_what_the_program_says() {
     let mut with_findings = 0;
     for (question, answer) in questions.iter().zip(&answers) {
         let expected = answer_of(question);
-        assert!(
-            *answer == expected,
-            "{}: {answer:?}\n{expected:?}",
-            question.name
-        );
+        assert!(*answer == expected, "{}: {answer:?}\n{expected:?}", question.name);
         with_findings += usize::from(expected.len() > BESIDE_DETAILS);
     }
     println!("{} texts, {with_findings} with findings", questions.len());
@@ -178,10 +169,7 @@ fn the_webassembly_says_what_the_program_says() {
 fn the_command_line_says_the_same() {
     for question in corpus() {
         let folder = tempfile::tempdir().unwrap();
-        for (name, text) in [
-            ("manifest.yaml", &question.text),
-            ("facts", &question.facts),
-        ] {
+        for (name, text) in [("manifest.yaml", &question.text), ("facts", &question.facts)] {
             fs::write(folder.path().join(name), text).unwrap();
         }
         let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
@@ -201,9 +189,5 @@ fn a_browser_shows_the_page_and_sends_nothing() {
     let Some(page) = page() else { return };
     let pictures = page.join("pictures");
     fs::create_dir_all(&pictures).unwrap();
-    done(
-        Command::new("node")
-            .arg(page.join("page.mjs"))
-            .args([page, &pictures]),
-    );
+    done(Command::new("node").arg(page.join("page.mjs")).args([page, &pictures]));
 }

@@ -1,10 +1,7 @@
 //! Commands that the program or its documentation prints, and `tests/printed/commands.md`, the list
 //! of the commands that tests have run.
 
-#![allow(
-    dead_code,
-    reason = "each test binary uses only a part of what is shared"
-)]
+#![allow(dead_code, reason = "each test binary uses only a part of what is shared")]
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -36,12 +33,7 @@ const BEFORE_NAMES: [&str; 20] = [
 ];
 
 /// JSON keys whose values are names.
-const NAMED: [&str; 4] = [
-    "kubernetes.io/hostname",
-    "claimName",
-    "matchLabels",
-    "value",
-];
+const NAMED: [&str; 4] = ["kubernetes.io/hostname", "claimName", "matchLabels", "value"];
 
 /// The command without the names of its objects, so that the same command for two objects is one
 /// entry of the list.
@@ -181,9 +173,8 @@ pub(crate) fn commands(text: &str) -> Vec<String> {
     for (number, part) in text.split("```").enumerate() {
         if number % 2 == 0 {
             found.extend(between_backticks(part));
-        } else if let Some(block) = ["sh\n", "console\n"]
-            .iter()
-            .find_map(|it| part.strip_prefix(it))
+        } else if let Some(block) =
+            ["sh\n", "console\n"].iter().find_map(|it| part.strip_prefix(it))
         {
             found.extend(of_block(block));
         }
@@ -196,10 +187,7 @@ pub(crate) fn between_backticks(text: &str) -> Vec<String> {
     let parts = text.split('`').enumerate();
     let spans = parts.filter_map(|(number, part)| (number % 2 == 1).then_some(part));
     let one_line = spans.map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
-    one_line
-        .map(|it| it.replace("\\|", "|"))
-        .filter(|it| is_command(it))
-        .collect()
+    one_line.map(|it| it.replace("\\|", "|")).filter(|it| is_command(it)).collect()
 }
 
 /// Whether the text is a command that can be run, not only the name of one.
@@ -246,9 +234,7 @@ fn listed() -> &'static BTreeSet<String> {
         let list = include_str!("commands.md");
         let rows = list.lines().filter_map(|line| line.strip_prefix("| `"));
         let cells = rows.filter_map(|row| row.split_once("` |"));
-        cells
-            .map(|(command, _)| command.replace("\\|", "|"))
-            .collect()
+        cells.map(|(command, _)| command.replace("\\|", "|")).collect()
     })
 }
 

@@ -8,19 +8,14 @@ use serde_json::{Value, json};
 use crate::harness::webhooks::Registration;
 use crate::harness::{ControlPlane, Guard, sum};
 
-const COMPONENT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/manifests/components/fencing/fencing-webhook.yaml"
-);
+const COMPONENT: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/components/fencing/fencing-webhook.yaml");
 
 /// The condition with which the API server excludes the controller's own requests.
 const EXEMPTION: &str = "not-from-the-attach-detach-controller";
 
 /// The component's entry, and the test's copy of it.
-const ENTRIES: [&str; 2] = [
-    "fencing.multi-attach-guard.dev",
-    "all.fencing.multi-attach-guard.dev",
-];
+const ENTRIES: [&str; 2] = ["fencing.multi-attach-guard.dev", "all.fencing.multi-attach-guard.dev"];
 
 /// Registers the entry of the component `fencing` for everything that happens on the control plane
 /// from now on, and a copy that also covers the attach-detach controller. For that controller's
@@ -35,11 +30,7 @@ pub(crate) fn watch(plane: &'static ControlPlane, guard: &Guard) -> Registration
     let conditions = all["matchConditions"].as_array_mut().unwrap();
     let before = conditions.len();
     conditions.retain(|it| it["name"] != EXEMPTION);
-    assert_eq!(
-        conditions.len() + 1,
-        before,
-        "{COMPONENT} has no {EXEMPTION}"
-    );
+    assert_eq!(conditions.len() + 1, before, "{COMPONENT} has no {EXEMPTION}");
     webhooks.push(all);
     for webhook in webhooks {
         // Many requests arrive at once here, so an answer may take longer.
@@ -60,11 +51,7 @@ pub(crate) fn judge(plane: &ControlPlane, guard: &Guard) {
     let deleted = sum(
         exposition,
         "apiserver_request_total",
-        &[
-            r#"resource="volumeattachments""#,
-            r#"verb="DELETE""#,
-            r#"code="200""#,
-        ],
+        &[r#"resource="volumeattachments""#, r#"verb="DELETE""#, r#"code="200""#],
     );
     let of_entries = |name: &str| -> u64 {
         let entries = ENTRIES.map(|entry| format!("name=\"{entry}\""));

@@ -41,10 +41,7 @@ fn with_played(document: &str) -> Result<String, String> {
     let lacking = "docs/evidence/ground-truth.md has no line that begins with \"Played so far: \"";
     let (before, rest) = document.split_once(begin).ok_or(lacking)?;
     let (_, after) = rest.split_once('\n').ok_or(lacking)?;
-    let Played {
-        simulated,
-        kubelets,
-    } = played();
+    let Played { simulated, kubelets } = played();
     let list = |minors: &[String]| match minors {
         [] => "none".to_owned(),
         minors => minors.join(", "),
@@ -58,17 +55,10 @@ fn with_played(document: &str) -> Result<String, String> {
 /// The document with a new table for the section.
 fn with_table(document: &str, section: &Section) -> Result<String, String> {
     let title = format!("\n## {}\n", section.title);
-    let lacking = || {
-        format!(
-            "docs/evidence/ground-truth.md has no table under {}",
-            title.trim()
-        )
-    };
+    let lacking = || format!("docs/evidence/ground-truth.md has no table under {}", title.trim());
     let (before, rest) = document.split_once(&title).ok_or_else(lacking)?;
     let (between, table) = rest.split_once("| scenario |").ok_or_else(lacking)?;
     let after = table.split_once("\n\n").map_or("", |(_, after)| after);
     let rows: String = section.rows.iter().map(|row| row.row() + "\n").collect();
-    Ok(format!(
-        "{before}{title}{between}{HEAD}\n|---|---|---|---|---|\n{rows}\n{after}"
-    ))
+    Ok(format!("{before}{title}{between}{HEAD}\n|---|---|---|---|---|\n{rows}\n{after}"))
 }

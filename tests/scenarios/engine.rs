@@ -30,17 +30,12 @@ const NAMESPACE: Kind = ("", "v1", "Namespace");
 const VOLUME: Kind = ("", "v1", "PersistentVolume");
 
 /// The kinds whose objects belong to one scenario and carry its label.
-const OF_THE_SCENARIO: [Kind; 3] = [
-    ("", "v1", "Node"),
-    VOLUME,
-    ("storage.k8s.io", "v1", "StorageClass"),
-];
+const OF_THE_SCENARIO: [Kind; 3] =
+    [("", "v1", "Node"), VOLUME, ("storage.k8s.io", "v1", "StorageClass")];
 
 /// The kinds whose objects all scenarios share.
-const OF_ALL: [Kind; 2] = [
-    ("storage.k8s.io", "v1", "CSIDriver"),
-    ("node.k8s.io", "v1", "RuntimeClass"),
-];
+const OF_ALL: [Kind; 2] =
+    [("storage.k8s.io", "v1", "CSIDriver"), ("node.k8s.io", "v1", "RuntimeClass")];
 
 /// Objects before a user's action, by uid.
 pub(crate) type Before = HashMap<String, Arc<Value>>;
@@ -74,11 +69,7 @@ pub(crate) fn opinion(
             let earlier = metadata["uid"].as_str().and_then(|uid| before.get(uid));
             let earlier =
                 earlier.filter(|it| it["metadata"]["generation"] != metadata["generation"]);
-            judged.push(Judged {
-                kind,
-                earlier: earlier.map(|it| Value::clone(it)),
-                document,
-            });
+            judged.push(Judged { kind, earlier: earlier.map(|it| Value::clone(it)), document });
         }
         cluster.apply(object);
     }
@@ -104,11 +95,7 @@ pub(crate) fn forecast(testbed: &Testbed, object: &Value) -> Result<Opinion, Str
     }
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let kind = ObjectKind::of_manifest(text("apiVersion"), text("kind"));
-    let judged = kind.map(|kind| Judged {
-        kind,
-        document: object.clone(),
-        earlier,
-    });
+    let judged = kind.map(|kind| Judged { kind, document: object.clone(), earlier });
     said(judged.as_slice(), &cluster)
 }
 
@@ -235,9 +222,7 @@ fn list(
 ) -> Result<Vec<(ObjectKind, Value)>, String> {
     let kind = ObjectKind::of(&resource.group, &resource.kind)
         .ok_or_else(|| format!("The engine reads no {}.", resource.kind))?;
-    let found = plane
-        .block_on(api.list(selected))
-        .map_err(|it| it.to_string())?;
+    let found = plane.block_on(api.list(selected)).map_err(|it| it.to_string())?;
     let documents = found.items.into_iter().map(|object| {
         let document = serde_json::to_value(object).map_err(|it| it.to_string())?;
         Ok((kind, with_kind(document, resource)))
@@ -257,11 +242,7 @@ fn read(kind: ObjectKind, document: &Value) -> Result<Object, String> {
 
 fn reference(document: &Value) -> ObjectRef {
     let text = |pointer: &str| {
-        document
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .into()
+        document.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into()
     };
     ObjectRef {
         api_version: text("/apiVersion"),

@@ -109,10 +109,7 @@ pub(crate) fn play_guarded(
     // The module `hurry` tests the answers of a guard that does not know the objects yet.
     guard.until_heard(testbed.plane);
     let mut guarded = Guarded::default();
-    let fateless = scenario
-        .steps
-        .iter()
-        .take_while(|action| !matches!(action, Action::Die));
+    let fateless = scenario.steps.iter().take_while(|action| !matches!(action, Action::Die));
     let actions: Vec<&Action> = fateless.collect();
     // No workload exists yet.
     let mut before = BTreeSet::new();
@@ -139,11 +136,7 @@ pub(crate) fn play_guarded(
             guarded.waiting = rest.waiting;
         }
         if !last {
-            before = if action.rests() {
-                run.generations()
-            } else {
-                run.stored()?
-            };
+            before = if action.rests() { run.generations() } else { run.stored()? };
         }
     }
     if mode != Mode::Fix {
@@ -159,10 +152,7 @@ fn refusal(output: &Output) -> Option<String> {
 
 fn warnings(output: &Output) -> Vec<String> {
     let lines = output.stderr.lines();
-    lines
-        .filter_map(|line| line.strip_prefix("Warning: "))
-        .map(str::to_owned)
-        .collect()
+    lines.filter_map(|line| line.strip_prefix("Warning: ")).map(str::to_owned).collect()
 }
 
 fn rules() -> Value {
@@ -185,9 +175,6 @@ fn rules() -> Value {
     json!([
         rule("apps", &apps),
         rule("batch", &["jobs", "cronjobs"]),
-        rule(
-            "",
-            &["persistentvolumeclaims", "pods", "replicationcontrollers"],
-        ),
+        rule("", &["persistentvolumeclaims", "pods", "replicationcontrollers"],),
     ])
 }

@@ -70,8 +70,7 @@ fn rounds(run: &ScenarioRun<'_>) -> Vec<String> {
             .map(|first| {
                 scope.spawn(move || {
                     let own = (first..ROUNDS).step_by(AT_ONCE);
-                    own.filter_map(|number| round(run, number).err())
-                        .collect::<Vec<_>>()
+                    own.filter_map(|number| round(run, number).err()).collect::<Vec<_>>()
                 })
             })
             .collect();
@@ -114,10 +113,7 @@ fn in_one_breath(
     claim: &Claim,
 ) -> Result<Option<String>, String> {
     let class = format!("{{run}}-{name}");
-    let storage = Storage {
-        class: &class,
-        ..STORAGE
-    };
+    let storage = Storage { class: &class, ..STORAGE };
     run.create(&json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",

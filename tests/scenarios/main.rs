@@ -62,24 +62,19 @@ fn main() {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
     let table = Table::default();
-    let document = Trial::test(
-        "docs/evidence/ground-truth.md has the tables of ground truth",
-        || Ok(document::check()?),
-    );
-    let played = drawn()
-        .into_iter()
-        .enumerate()
-        .map(|(place, (scenario, nodes))| {
-            let table = table.clone();
-            let with = match nodes {
-                Nodes::Simulated => "",
-                Nodes::Kubelets => " with kubelets",
-            };
-            let name = format!("{}{with} {}", scenario.id, scenario.what);
-            trial(name, move || {
-                play_in_all_modes(place, scenario, nodes, &table)
-            })
+    let document =
+        Trial::test("docs/evidence/ground-truth.md has the tables of ground truth", || {
+            Ok(document::check()?)
         });
+    let played = drawn().into_iter().enumerate().map(|(place, (scenario, nodes))| {
+        let table = table.clone();
+        let with = match nodes {
+            Nodes::Simulated => "",
+            Nodes::Kubelets => " with kubelets",
+        };
+        let name = format!("{}{with} {}", scenario.id, scenario.what);
+        trial(name, move || play_in_all_modes(place, scenario, nodes, &table))
+    });
     let trials = std::iter::once(document).chain(played);
     let lots = random::lots()
         .into_iter()
@@ -129,9 +124,7 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
     let rows = sections.rev().flat_map(|section| &section.rows);
     let both = rows.flat_map(|row| [Nodes::Simulated, Nodes::Kubelets].map(|nodes| (row, nodes)));
     let suitable = both.filter(|(row, nodes)| row.suits(*nodes));
-    suitable
-        .filter(|(row, nodes)| is_drawn(row, *nodes))
-        .collect()
+    suitable.filter(|(row, nodes)| is_drawn(row, *nodes)).collect()
 }
 
 /// The control plane's parts that scenarios share.
@@ -173,9 +166,7 @@ fn trial(
 ) -> Trial {
     Trial::ignorable_test(name, move || {
         let Some(played) = play() else {
-            return Ok(Completion::ignored_with(
-                "there is no control plane to play it on",
-            ));
+            return Ok(Completion::ignored_with("there is no control plane to play it on"));
         };
         played.map(|()| Completion::Completed).map_err(Failed::from)
     })
@@ -219,12 +210,8 @@ fn said_by_the_guard(guard: &Guard, scenario: &str) -> String {
     let scenario = scenario.to_lowercase();
     let names = Mode::ALL.map(|mode| format!("{}-{scenario}-", mode.name()));
     let log = guard.program.log();
-    let lines = log
-        .lines()
-        .filter(|line| names.iter().any(|name| line.contains(name)));
-    lines.fold("The guard's log of it:".to_owned(), |said, line| {
-        said + "\n" + line
-    })
+    let lines = log.lines().filter(|line| names.iter().any(|name| line.contains(name)));
+    lines.fold("The guard's log of it:".to_owned(), |said, line| said + "\n" + line)
 }
 
 /// Plays the scenario without the guard and, in parallel, with the guard in every mode. The latter
@@ -248,13 +235,8 @@ fn watch(
         let beside: Vec<_> = beside.collect();
         let played = play(testbed, scenario, nodes);
         for (mode, thread) in beside {
-            let seen = thread
-                .join()
-                .map_err(|_| format!("Under guard, {mode:?}: it panicked."))?;
-            guarded.push((
-                mode,
-                seen.map_err(|it| format!("Under guard, {mode:?}: {it}"))?,
-            ));
+            let seen = thread.join().map_err(|_| format!("Under guard, {mode:?}: it panicked."))?;
+            guarded.push((mode, seen.map_err(|it| format!("Under guard, {mode:?}: {it}"))?));
         }
         played
     })?;
@@ -296,16 +278,12 @@ fn judge_guarded(
 ) -> Result<(), String> {
     let foreseen = played.foreseen;
     // This minor drops some fields only after the mutating webhooks have seen them.
-    let before_dropping = scenario
-        .seen_on_other_minors()
-        .filter(|_| mode == Mode::Fix);
+    let before_dropping = scenario.seen_on_other_minors().filter(|_| mode == Mode::Fix);
     let mut either = std::iter::once(foreseen).chain(before_dropping);
     if either.any(|foreseen| answers(scenario, foreseen, mode, guarded)) {
         return Ok(());
     }
-    Err(format!(
-        "The engine foresees {foreseen}; with the guard set to {mode:?}: {guarded:#?}"
-    ))
+    Err(format!("The engine foresees {foreseen}; with the guard set to {mode:?}: {guarded:#?}"))
 }
 
 /// Whether this is the guard's correct reaction to the predicted outcome.

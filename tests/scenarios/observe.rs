@@ -66,9 +66,7 @@ impl Observer {
             let api = Api::<DynamicObject>::all_with(plane.client(), &resource);
             let shared = Arc::clone(&observer.shared);
             plane.runtime().spawn(async move {
-                let mut events = watcher(api, watcher::Config::default())
-                    .default_backoff()
-                    .boxed();
+                let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
                 // The objects of a new list. All others were deleted while the watch was
                 // interrupted.
                 let mut listed = BTreeSet::new();
@@ -152,9 +150,7 @@ impl Observer {
                 let waited = began.elapsed().as_secs();
                 return Err(format!("Waited {waited} s. {}", not_yet.because));
             }
-            let until = not_yet
-                .ask_again_at
-                .map_or(deadline, |again| again.min(deadline));
+            let until = not_yet.ask_again_at.map_or(deadline, |again| again.min(deadline));
             let mut state = self.shared.state.lock().unwrap();
             while state.version(namespace) == version && Instant::now() < until {
                 let left = until.saturating_duration_since(Instant::now());
@@ -204,10 +200,7 @@ pub(crate) struct NotYet {
 
 impl From<String> for NotYet {
     fn from(because: String) -> Self {
-        Self {
-            because,
-            ask_again_at: None,
-        }
+        Self { because, ask_again_at: None }
     }
 }
 
@@ -223,12 +216,8 @@ impl State {
     fn put(&mut self, kind: &str, object: &DynamicObject) -> Key {
         let key = place(kind, object);
         self.touch(&key.0);
-        self.seen.insert(
-            key.clone(),
-            revision(object.metadata.resource_version.as_deref()),
-        );
-        self.objects
-            .insert(key.clone(), Arc::new(serde_json::to_value(object).unwrap()));
+        self.seen.insert(key.clone(), revision(object.metadata.resource_version.as_deref()));
+        self.objects.insert(key.clone(), Arc::new(serde_json::to_value(object).unwrap()));
         key
     }
 
@@ -278,10 +267,7 @@ fn revision(version: Option<&str>) -> u64 {
 /// The key of the object in the copy.
 fn place(kind: &str, object: &DynamicObject) -> Key {
     let mut key = key(kind, &object.metadata);
-    let node = object
-        .data
-        .pointer("/spec/nodeName")
-        .and_then(Value::as_str);
+    let node = object.data.pointer("/spec/nodeName").and_then(Value::as_str);
     if kind == ATTACHMENT.2
         && let Some((scenario, _letter)) = node.and_then(|it| it.rsplit_once('-'))
     {

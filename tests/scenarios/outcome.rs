@@ -129,13 +129,7 @@ impl Seen {
         let attachments = observer.objects(namespace, "VolumeAttachment");
         let [multi_attach, refusals] = said_of_volumes(observer, namespace);
         let mut waiting = Vec::new();
-        let kinds = [
-            "Deployment",
-            "DaemonSet",
-            "StatefulSet",
-            "ReplicationController",
-            "Job",
-        ];
+        let kinds = ["Deployment", "DaemonSet", "StatefulSet", "ReplicationController", "Job"];
         for kind in kinds {
             for workload in observer.objects(namespace, kind) {
                 if !is_complete(kind, &workload) {
@@ -143,12 +137,8 @@ impl Seen {
                 }
             }
         }
-        let mut undecided = claims
-            .iter()
-            .any(|claim| claim["status"]["phase"] != "Bound")
-            || deployments
-                .iter()
-                .any(|it| is_between_revisions(it) && !has_given_up(it));
+        let mut undecided = claims.iter().any(|claim| claim["status"]["phase"] != "Bound")
+            || deployments.iter().any(|it| is_between_revisions(it) && !has_given_up(it));
         let mut explained = false;
         for pod in &pods {
             let node = text(pod, "/spec/nodeName");
@@ -173,13 +163,7 @@ impl Seen {
                 undecided = true;
             }
         }
-        Self {
-            pods,
-            deployments,
-            multi_attach,
-            waiting,
-            undecided: undecided || !explained,
-        }
+        Self { pods, deployments, multi_attach, waiting, undecided: undecided || !explained }
     }
 
     /// All values whose change counts as movement. The scheduler's message does not count: it also
@@ -189,11 +173,7 @@ impl Seen {
             let deleted = &pod["metadata"]["deletionTimestamp"];
             let status = &pod["status"]["phase"];
             let uid = &pod["metadata"]["uid"];
-            format!(
-                "{uid} {} {deleted} {status} {}",
-                pod["spec"]["nodeName"],
-                is_ready(pod)
-            )
+            format!("{uid} {} {deleted} {status} {}", pod["spec"]["nodeName"], is_ready(pod))
         });
         let deployments = self.deployments.iter().map(|deployment| {
             let progressing = condition(deployment, "Progressing");
@@ -217,30 +197,20 @@ impl Seen {
             } else {
                 Outcome::None
             }
-        } else if self
-            .deployments
-            .iter()
-            .any(|deployment| is_deadlocked(deployment))
+        } else if self.deployments.iter().any(|deployment| is_deadlocked(deployment))
             || hangs_between_revisions(&self.pods)
         {
             Outcome::Deadlock
         } else {
             Outcome::Stuck
         };
-        Rest {
-            outcome,
-            multi_attach: self.multi_attach,
-            waiting: self.waiting,
-        }
+        Rest { outcome, multi_attach: self.multi_attach, waiting: self.waiting }
     }
 }
 
 /// The first words of the attach-detach controller's Multi-Attach events: until Kubernetes 1.36,
 /// and since 1.37.
-const MULTI_ATTACH: [&str; 2] = [
-    "Multi-Attach error for volume",
-    "Waiting for detach for volume",
-];
+const MULTI_ATTACH: [&str; 2] = ["Multi-Attach error for volume", "Waiting for detach for volume"];
 
 /// The texts of Events, each with the name of its pod: the attach-detach controller's Multi-Attach
 /// events, and the messages about volumes that a kubelet cannot mount or that the driver does not
@@ -318,10 +288,9 @@ fn is_complete(kind: &str, workload: &Value) -> bool {
     let all = |fields: &[&str], wanted: i64| fields.iter().all(|it| status(it) == wanted);
     let replicas = number(workload, "/spec/replicas");
     match kind {
-        "DaemonSet" => all(
-            &["updatedNumberScheduled", "numberAvailable"],
-            status("desiredNumberScheduled"),
-        ),
+        "DaemonSet" => {
+            all(&["updatedNumberScheduled", "numberAvailable"], status("desiredNumberScheduled"))
+        }
         "Job" if workload["spec"]["suspend"] == true => true,
         "Job" if condition(workload, "Complete").is_some_and(|it| it["status"] == "True") => true,
         "Job" => {
@@ -330,10 +299,7 @@ fn is_complete(kind: &str, workload: &Value) -> bool {
             status("ready") == parallelism.min(completions.unwrap_or(parallelism))
         }
         "ReplicationController" => all(&["replicas", "availableReplicas"], replicas),
-        _ => all(
-            &["replicas", "updatedReplicas", "availableReplicas"],
-            replicas,
-        ),
+        _ => all(&["replicas", "updatedReplicas", "availableReplicas"], replicas),
     }
 }
 
@@ -361,9 +327,8 @@ fn why<'a>(
     // The attach-detach controller reports it once for a volume and a node, to the pods that exist
     // at that time (`reportMultiAttachError` in its reconciler).
     let node = text(pod, "/spec/nodeName");
-    let mut others = all
-        .iter()
-        .filter(|other| !node.is_empty() && text(other, "/spec/nodeName") == node);
+    let mut others =
+        all.iter().filter(|other| !node.is_empty() && text(other, "/spec/nodeName") == node);
     reason(pod)
         .or_else(|| others.find_map(|other| reason(other)))
         .or_else(|| about(pod, refusals.iter()))
@@ -374,10 +339,7 @@ fn why<'a>(
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    object["status"]["conditions"]
-        .as_array()?
-        .iter()
-        .find(|it| it["type"] == kind)
+    object["status"]["conditions"].as_array()?.iter().find(|it| it["type"] == kind)
 }
 
 fn name(object: &Value) -> &str {
@@ -385,10 +347,7 @@ fn name(object: &Value) -> &str {
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn number(object: &Value, pointer: &str) -> i64 {

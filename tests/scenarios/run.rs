@@ -54,10 +54,7 @@ pub(crate) fn play(testbed: &Testbed, scenario: &Scenario, nodes: Nodes) -> Resu
             let forewarned = before.outcome > after.outcome;
             opinions.push(if forewarned { before } else { after });
         }
-        if worst
-            .as_ref()
-            .is_none_or(|worst| rest.outcome >= worst.outcome)
-        {
+        if worst.as_ref().is_none_or(|worst| rest.outcome >= worst.outcome) {
             worst = Some(rest);
         }
     }

@@ -22,10 +22,7 @@ static GROUND_TRUTH: LazyLock<GroundTruth> = LazyLock::new(|| {
     let text = include_str!("../ground-truth.yaml");
     let document: Value = serde_saphyr::from_str_with_options(text, options).unwrap();
     let mut read: GroundTruth = serde_json::from_value(document).unwrap();
-    let rows = read
-        .sections
-        .iter_mut()
-        .flat_map(|section| &mut section.rows);
+    let rows = read.sections.iter_mut().flat_map(|section| &mut section.rows);
     for row in rows {
         for claim in row.claims.values_mut() {
             claim.volume.get_or_insert_with(|| claim.modes.clone());
@@ -205,10 +202,7 @@ impl Scenario {
     /// A scenario without steps.
     pub(crate) fn new(name: &str, zones: &[String], claims: BTreeMap<String, Claim>) -> Self {
         let row = json!({ "id": name, "what": "", "zones": zones, "steps": [], "seen": [] });
-        Self {
-            claims,
-            ..serde_json::from_value(row).unwrap()
-        }
+        Self { claims, ..serde_json::from_value(row).unwrap() }
     }
 
     /// The volumes, with the names of their claims.
@@ -252,21 +246,12 @@ impl Scenario {
     /// The worst outcome on other minors, if the tested minor differs.
     pub(crate) fn seen_on_other_minors(&self) -> Option<Outcome> {
         let differs = self.differs.contains_key(&minor());
-        self.seen
-            .as_slice()
-            .iter()
-            .copied()
-            .max()
-            .filter(|_| differs)
+        self.seen.as_slice().iter().copied().max().filter(|_| differs)
     }
 
     /// Whether nodes of this kind can play the scenario on the tested minor.
     pub(crate) fn suits(&self, nodes: Nodes) -> bool {
-        let number = |minor: &str| {
-            minor
-                .strip_prefix("1.")
-                .and_then(|it| it.parse::<u32>().ok())
-        };
+        let number = |minor: &str| minor.strip_prefix("1.").and_then(|it| it.parse::<u32>().ok());
         if (self.since.as_deref()).is_some_and(|since| number(&minor()) < number(since)) {
             return false;
         }
@@ -283,9 +268,8 @@ impl Scenario {
             Some(Said { says, because }) => format!("{says}: {because}"),
         };
         let differs = self.differs.iter();
-        let mut elsewhere: Vec<String> = differs
-            .map(|(place, seen)| format!("{place}: {}", seen.words()))
-            .collect();
+        let mut elsewhere: Vec<String> =
+            differs.map(|(place, seen)| format!("{place}: {}", seen.words())).collect();
         elsewhere.extend(self.since.as_ref().map(|it| format!("since {it}")));
         match self.kubelets.as_deref() {
             None => {}
@@ -293,9 +277,6 @@ impl Scenario {
             Some(reason) => elsewhere.push(format!("not with kubelets: {reason}")),
         }
         let (id, what, seen) = (&self.id, &self.what, self.seen.words());
-        format!(
-            "| {id} | {what} | {seen} | {} | {engine} |",
-            elsewhere.join("; ")
-        )
+        format!("| {id} | {what} | {seen} | {} | {engine} |", elsewhere.join("; "))
     }
 }

@@ -25,14 +25,8 @@ use crate::scenario::{Action, Nodes, STORAGE, Scenario};
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The kinds of workload that users create.
-const WORKLOADS: [&str; 6] = [
-    "Deployment",
-    "DaemonSet",
-    "StatefulSet",
-    "Job",
-    "CronJob",
-    "ReplicationController",
-];
+const WORKLOADS: [&str; 6] =
+    ["Deployment", "DaemonSet", "StatefulSet", "Job", "CronJob", "ReplicationController"];
 
 /// The environment that all scenarios share.
 pub(crate) struct Testbed {
@@ -103,9 +97,7 @@ impl<'a> ScenarioRun<'a> {
             .map(|(letter, (zone, owner))| node(letter, zone, owner))
             .collect();
         for tainted in &scenario.tainted {
-            specs[*tainted]
-                .taints
-                .push(json!({ "key": TAINT, "effect": "NoSchedule" }));
+            specs[*tainted].taints.push(json!({ "key": TAINT, "effect": "NoSchedule" }));
         }
         for (spec, hostname) in specs.iter_mut().zip(&scenario.hostnames) {
             spec.hostname = Some(hostname.replace("{run}", &run));
@@ -168,8 +160,7 @@ impl<'a> ScenarioRun<'a> {
         let name = volume["metadata"]["name"].as_str().unwrap_or_default();
         let available = "--for=jsonpath={.status.phase}=Available";
         let volume = format!("pv/{name}");
-        self.kubectl(&["wait", available, "--timeout=120s", &volume], None)
-            .done()
+        self.kubectl(&["wait", available, "--timeout=120s", &volume], None).done()
     }
 
     /// The object with its placeholders replaced, and the API for its kind.
@@ -259,9 +250,7 @@ impl<'a> ScenarioRun<'a> {
 
     /// Lets the observer catch up with the cluster.
     fn catch_up(&self) -> Result<(), String> {
-        let Testbed {
-            observer, plane, ..
-        } = self.testbed;
+        let Testbed { observer, plane, .. } = self.testbed;
         observer.catch_up(plane, &self.run)
     }
 
@@ -310,9 +299,7 @@ impl<'a> ScenarioRun<'a> {
     /// The workloads in the namespace, by uid.
     fn workloads(&self) -> Before {
         let objects = WORKLOADS.iter().flat_map(|kind| self.objects(kind));
-        objects
-            .filter_map(|it| Some((it["metadata"]["uid"].as_str()?.to_owned(), it)))
-            .collect()
+        objects.filter_map(|it| Some((it["metadata"]["uid"].as_str()?.to_owned(), it))).collect()
     }
 
     /// The workloads with their generations. A refusal must not change them.
@@ -325,9 +312,7 @@ impl<'a> ScenarioRun<'a> {
     /// everything has come to rest.
     pub(crate) fn generations(&self) -> BTreeSet<(String, String)> {
         let generations = self.workloads().into_iter();
-        generations
-            .map(|(uid, it)| (uid, it["metadata"]["generation"].to_string()))
-            .collect()
+        generations.map(|(uid, it)| (uid, it["metadata"]["generation"].to_string())).collect()
     }
 
     fn find(&self, app: &str) -> Result<[String; 2], String> {
@@ -373,9 +358,7 @@ impl<'a> ScenarioRun<'a> {
         let objects: Vec<&Value> = objects.iter().map(|it| &it.0).collect();
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
         // kubectl refuses a --namespace that differs from the one in the objects.
-        let elsewhere = objects
-            .iter()
-            .find_map(|it| it["metadata"]["namespace"].as_str());
+        let elsewhere = objects.iter().find_map(|it| it["metadata"]["namespace"].as_str());
         let namespace = format!("--namespace={}", elsewhere.unwrap_or("{run}"));
         let list = self.fill(&list.to_string());
         self.kubectl(&["apply", "-f", "-", &namespace], Some(&list))
@@ -385,10 +368,7 @@ impl<'a> ScenarioRun<'a> {
         let filled: Vec<String> = arguments.iter().map(|it| self.fill(it)).collect();
         let mut all: Vec<&str> = filled.iter().map(String::as_str).collect();
         let namespace = format!("--namespace={}", self.run);
-        if !all
-            .iter()
-            .any(|argument| argument.starts_with("--namespace="))
-        {
+        if !all.iter().any(|argument| argument.starts_with("--namespace=")) {
             all.push(&namespace);
         }
         self.testbed.plane.kubectl(&all, stdin)
@@ -413,10 +393,7 @@ impl<'a> ScenarioRun<'a> {
 impl Drop for ScenarioRun<'_> {
     fn drop(&mut self) {
         let plane = self.testbed.plane;
-        let at_once = DeleteParams {
-            grace_period_seconds: Some(0),
-            ..DeleteParams::background()
-        };
+        let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::background() };
         plane.block_on(async {
             let namespaces = Api::<Namespace>::all(plane.client());
             // The namespace goes first, because no controller creates new pods in a namespace that

@@ -107,8 +107,5 @@ async fn assert_still_at_work(server: &crate::running::Running) {
     let answer = server.review("/validate", &example()).await;
     assert_eq!(answer["allowed"], false);
     let (_, metrics) = server.admin("/metrics").await;
-    assert!(
-        metrics.contains("\nmulti_attach_guard_review_panics_total 0\n"),
-        "{metrics}"
-    );
+    assert!(metrics.contains("\nmulti_attach_guard_review_panics_total 0\n"), "{metrics}");
 }

@@ -87,9 +87,7 @@ async fn a_policy_that_changes_is_seen_from_outside() {
     write(&path, "{}\n");
     until("the new policy denies", async || !allowed(&server).await).await;
     let reloads = "multi_attach_guard_policy_reloads_total";
-    server
-        .until_admin("/metrics", &format!("{reloads}{{result=\"success\"}} 1"))
-        .await;
+    server.until_admin("/metrics", &format!("{reloads}{{result=\"success\"}} 1")).await;
 
     // Readiness and the metrics of two alerts report a faulty file, and also a directory in its
     // place.
@@ -120,10 +118,7 @@ async fn a_policy_that_changes_is_seen_from_outside() {
     }
 
     fs::remove_dir(&path).unwrap();
-    write(
-        &path,
-        "provisioners: [{name: ebs.csi.aws.com, nodeLocal: true}]\n",
-    );
+    write(&path, "provisioners: [{name: ebs.csi.aws.com, nodeLocal: true}]\n");
     until("the policy's facts count", async || allowed(&server).await).await;
     server.until_admin("/readyz", "ready policy: ").await;
     let healed = format!("{degraded} 0");
@@ -154,10 +149,7 @@ async fn a_policy_that_is_wrong_at_the_start_leaves_warnings() {
         }
 
         write(&path, "defaults: {outcomes: {deadlock: deny}}\n");
-        until("the file counts once it is good", async || {
-            !allowed(&server).await
-        })
-        .await;
+        until("the file counts once it is good", async || !allowed(&server).await).await;
         server.until_admin("/readyz", "ready policy: ").await;
     }
 }

@@ -57,9 +57,7 @@ async fn answers(server: &Running, path: &str, review: &str, count: usize) -> Ve
         }
     });
     let answers = futures_util::future::join_all(answers);
-    timeout(4 * patient(DEADLINE), answers)
-        .await
-        .expect("all are answered")
+    timeout(4 * patient(DEADLINE), answers).await.expect("all are answered")
 }
 
 /// Ordinary reviews, none of which is shed.
@@ -136,23 +134,11 @@ async fn four_reviews_that_are_all_facts_take_less_than_64_mib_more() {
             "rolling-update-overlap: ",
         ),
         // Equal tolerations count once.
-        (
-            "/spec/template/spec/tolerations",
-            list("{}"),
-            "rolling-update-overlap: ",
-        ),
+        ("/spec/template/spec/tolerations", list("{}"), "rolling-update-overlap: "),
         ("/spec/template/spec/volumes", claim, "unresolved-claim: "),
         ("/metadata/name", long.clone(), ""),
-        (
-            "/metadata/annotations/multi-attach-guard.dev~1reason",
-            long,
-            "",
-        ),
-        (
-            "/metadata/annotations/multi-attach-guard.dev~1ignore",
-            rules,
-            "no rule",
-        ),
+        ("/metadata/annotations/multi-attach-guard.dev~1reason", long, ""),
+        ("/metadata/annotations/multi-attach-guard.dev~1ignore", rules, "no rule"),
     ];
     let server = serve(&[]).await;
     let before = server.peak_memory();

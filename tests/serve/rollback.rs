@@ -53,10 +53,7 @@ async fn an_update_back_to_what_runs_passes_and_any_other_is_denied() {
         let config = file("policy.yaml", &policy);
         let server = serve(&["--facts", &facts, "--config", &config]).await;
         let answer = server.review("/validate", &undo()).await;
-        assert_eq!(
-            answer["allowed"], expected,
-            "{pods} pods, {policy}: {answer:#}"
-        );
+        assert_eq!(answer["allowed"], expected, "{pods} pods, {policy}: {answer:#}");
         if expected {
             let notice =
                 "This is a rollback to ReplicaSet web-6d4, whose pods are there, so it passes.";

@@ -73,9 +73,7 @@ async fn start(folder: TempDir, arguments: &[&str]) -> Running {
     let write_ca = format!("--write-ca={}", ca.display());
     let base = ["serve", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0"];
     let more = ["--log-format=json", "--self-signed", &write_ca];
-    let mut process = command(&[&base, &more, arguments].concat())
-        .spawn()
-        .unwrap();
+    let mut process = command(&[&base, &more, arguments].concat()).spawn().unwrap();
     let stderr: Log = Box::new(process.stderr.take().unwrap());
     let mut log = BufReader::new(stderr).lines();
     let listening = log_line(&mut log, "listening").await;
@@ -199,18 +197,13 @@ impl Running {
     /// Sends the process a signal, such as `TERM`.
     pub(crate) async fn signal(&self, name: &str) {
         let process = self.process.id().unwrap().to_string();
-        let sent = Command::new("kill")
-            .args(["-s", name, process.as_str()])
-            .status()
-            .await;
+        let sent = Command::new("kill").args(["-s", name, process.as_str()]).status().await;
         assert!(sent.unwrap().success());
     }
 
     /// Waits for the process to end.
     pub(crate) async fn ended(mut self) -> ExitStatus {
-        in_time("the process ends", self.process.wait())
-            .await
-            .unwrap()
+        in_time("the process ends", self.process.wait()).await.unwrap()
     }
 }
 

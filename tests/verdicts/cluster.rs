@@ -74,8 +74,7 @@ pub(crate) fn read(manifest: &Value) -> Object {
     let text = |field: &str| manifest[field].as_str().unwrap_or_default();
     let kind = ObjectKind::of_manifest(text("apiVersion"), text("kind"))
         .unwrap_or_else(|| panic!("{manifest} is of no kind that is read"));
-    kind.deserialize(manifest)
-        .expect("the object has its kind's shape")
+    kind.deserialize(manifest).expect("the object has its kind's shape")
 }
 
 impl Snapshot {
@@ -113,13 +112,9 @@ impl Snapshot {
         ];
         for (name, labels) in &self.nodes {
             let mut labels = labels.clone();
-            let taints = labels
-                .as_object_mut()
-                .and_then(|it| it.remove("taints"))
-                .unwrap_or(json!([]));
-            let allocatable = labels
-                .as_object_mut()
-                .and_then(|it| it.remove("allocatable"));
+            let taints =
+                labels.as_object_mut().and_then(|it| it.remove("taints")).unwrap_or(json!([]));
+            let allocatable = labels.as_object_mut().and_then(|it| it.remove("allocatable"));
             if labels.get("kubernetes.io/hostname").is_none() {
                 labels["kubernetes.io/hostname"] = json!(name);
             }

@@ -57,11 +57,8 @@ fn an_update_that_leaves_the_hazards_as_they_were_is_never_denied() {
             (case.name, case.cluster, case.policy, raw)
         })
         .collect();
-    let mut runner = TestRunner::new(Config {
-        cases: 4000,
-        failure_persistence: None,
-        ..Config::default()
-    });
+    let mut runner =
+        TestRunner::new(Config { cases: 4000, failure_persistence: None, ..Config::default() });
     let edits = prop::collection::vec(select(harmless()), 0..4);
     // A quarter of the pairs starts with another number of replicas than the case.
     let replicas = prop::option::weighted(0.25, 0_i64..5);
@@ -86,15 +83,11 @@ fn an_update_that_leaves_the_hazards_as_they_were_is_never_denied() {
         }
         for mode in [Mode::Judge, Mode::Admit] {
             let verdict = judge(&new, Some(&old), cluster, policy, mode);
-            let denied: Vec<&str> = verdict
-                .with(Action::Deny)
-                .map(|finding| finding.message.as_str())
-                .collect();
+            let denied: Vec<&str> =
+                verdict.with(Action::Deny).map(|finding| finding.message.as_str()).collect();
             // An update that the API server refuses anyway may be denied, with a better message.
             let refused = old.pointer("/spec/strategy/type") == Some(&json!("Recreate"))
-                && old
-                    .pointer("/spec/strategy/rollingUpdate")
-                    .is_some_and(|it| !it.is_null());
+                && old.pointer("/spec/strategy/rollingUpdate").is_some_and(|it| !it.is_null());
             prop_assert!(
                 denied.is_empty() || refused,
                 "{name}: {denied:?}\nold: {old}\nnew: {new}"
@@ -103,11 +96,7 @@ fn an_update_that_leaves_the_hazards_as_they_were_is_never_denied() {
         }
         Ok(())
     });
-    println!(
-        "{} pairs, {} of them denied had they been new",
-        pairs.get(),
-        denied_when_new.get()
-    );
+    println!("{} pairs, {} of them denied had they been new", pairs.get(), denied_when_new.get());
     if let Err(error) = result {
         panic!("{error}");
     }

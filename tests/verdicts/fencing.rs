@@ -127,9 +127,7 @@ impl Case {
     }
 
     fn node(&self, taints: &[&str]) -> Value {
-        let taints = taints
-            .iter()
-            .map(|key| json!({"key": key, "effect": "NoExecute"}));
+        let taints = taints.iter().map(|key| json!({"key": key, "effect": "NoExecute"}));
         let attached =
             (0..self.attached).map(|at| json!({"name": format!("kubernetes.io/csi/disk^{at}")}));
         json!({
@@ -227,15 +225,9 @@ fn a_denial_says_what_was_seen_and_what_to_do() {
     let live = Case::default();
     let all = [Taint, DeleteNode, DeleteAttachments].map(|request| message(&live, request));
     insta::assert_snapshot!(all.join("\n\n"));
-    let forbidden = Case {
-        policy: "defaults: {overrides: forbid}".to_owned(),
-        ..Case::default()
-    };
+    let forbidden = Case { policy: "defaults: {overrides: forbid}".to_owned(), ..Case::default() };
     assert!(!message(&forbidden, Taint).contains("kubectl annotate"));
-    let many = Case {
-        attached: 5,
-        ..live
-    };
+    let many = Case { attached: 5, ..live };
     let denied = response(&many, Taint)["auditAnnotations"]["denied"].to_string();
     assert!(denied.contains("disk^2\\\" and 2 more"), "{denied}");
 }
@@ -255,10 +247,7 @@ fn nothing_is_asked_where_nothing_hangs_on_it() {
         let volume = json!({"metadata": {"name": "pv-data"}, "spec": {"accessModes": case.modes}});
         cluster.apply(ObjectKind::Volume.deserialize(volume).unwrap());
         let mut asked = LiveLookups::default();
-        let overlay = Overlay {
-            lookups: Some(&asked),
-            ..Overlay::NOTHING
-        };
+        let overlay = Overlay { lookups: Some(&asked), ..Overlay::NOTHING };
         let view = View::new(&cluster, &overlay);
         assert!(!matches!(view.node("n1"), Lookup::NotSynced));
         let _ = received.judge(Endpoint::Validate, view, &in_effect(&case.policy));

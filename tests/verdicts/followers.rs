@@ -33,9 +33,8 @@ fn beside(others: &[Value], object: Value) -> Verdict {
 #[test]
 fn a_thousand_follow_one() {
     for count in [10, 100, 1000] {
-        let mut all: Vec<Value> = (0..count)
-            .map(|number| follower(&format!("f{number}"), "api"))
-            .collect();
+        let mut all: Vec<Value> =
+            (0..count).map(|number| follower(&format!("f{number}"), "api")).collect();
         // The last object may be the leader or another follower.
         let of_leader = beside(&all, leader("api"));
         assert!(of_leader.findings.is_empty(), "{of_leader:?}");
@@ -46,14 +45,8 @@ fn a_thousand_follow_one() {
         // message names few of them.
         let apart = json!({"kind": "CronJob", "name": "apart", "uses": ["data"]});
         let verdict = beside(&all, apart);
-        let [finding] = &verdict.findings[..] else {
-            panic!("{verdict:?}")
-        };
-        assert!(
-            finding.message.contains("pods with app=api"),
-            "{}",
-            finding.message
-        );
+        let [finding] = &verdict.findings[..] else { panic!("{verdict:?}") };
+        assert!(finding.message.contains("pods with app=api"), "{}", finding.message);
         assert!(finding.message.len() < 1200, "{}", finding.message);
     }
 }

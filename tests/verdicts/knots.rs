@@ -21,9 +21,7 @@ use shared::reviews::samples;
 
 /// Judges the knot's object as an update that changes `changed`.
 fn judge(knot: &Knot, cluster: &Snapshot, changed: &str, policy: &str) -> Verdict {
-    let Object::Workload(workload) = &knot.judged else {
-        unreachable!("knots are of workloads")
-    };
+    let Object::Workload(workload) = &knot.judged else { unreachable!("knots are of workloads") };
     let reference = ObjectRef {
         api_version: "apps/v1".into(),
         kind: workload.kind.name().into(),
@@ -37,12 +35,7 @@ fn judge(knot: &Knot, cluster: &Snapshot, changed: &str, policy: &str) -> Verdic
         old: Some(&knot.judged),
         reference: &reference,
         scaled: None,
-        document: &Documents {
-            object: &new,
-            old: Some(&old),
-            requester: None,
-            deleted_at: None,
-        },
+        document: &Documents { object: &new, old: Some(&old), requester: None, deleted_at: None },
         mode: Mode::Judge,
     };
     evaluate(&review, cluster.view(), &in_effect(policy))
@@ -73,18 +66,12 @@ fn what_is_too_much_to_judge_is_unknown_and_said_to_be_so() {
         ("metadata", STRICT, Action::Warn),
     ] {
         let verdict = judge(&knot, &cluster, changed, policy);
-        let [finding] = &verdict.findings[..] else {
-            panic!("not one finding: {verdict:?}")
-        };
+        let [finding] = &verdict.findings[..] else { panic!("not one finding: {verdict:?}") };
         assert_eq!(finding.rule, codes::UNRESOLVED_CLAIM);
         assert_eq!(finding.outcome, Outcome::Unknown);
         assert_eq!(finding.action, action, "{changed} {policy}");
         assert!(finding.warning().contains("too much to judge"));
-        assert!(
-            finding.message.contains("takes more than"),
-            "{}",
-            finding.message
-        );
+        assert!(finding.message.contains("takes more than"), "{}", finding.message);
     }
 }
 
@@ -130,9 +117,7 @@ fn answered(review: &Value, cluster: &Snapshot, policy: &str) -> (Decision, bool
 /// `count` entries, each with its number in place of `@`.
 fn many(count: usize, entry: &str) -> Value {
     let entry = |number: usize| serde_json::from_str(&entry.replace('@', &number.to_string()));
-    (0..count)
-        .map(|number| -> Value { entry(number).unwrap() })
-        .collect()
+    (0..count).map(|number| -> Value { entry(number).unwrap() }).collect()
 }
 
 fn not_in(count: usize) -> Value {
@@ -149,21 +134,12 @@ fn padding_does_not_help() {
     let cases = [
         (pod("affinity"), Value::Null),
         (pod("affinity"), not_in(2_000)),
-        (
-            pod("tolerations"),
-            many(500, r#"{"key":"k@","operator":"Exists"}"#),
-        ),
+        (pod("tolerations"), many(500, r#"{"key":"k@","operator":"Exists"}"#)),
         (pod("tolerations"), many(1_000, r#"{"operator":"Exists"}"#)),
-        (
-            pod("initContainers"),
-            many(2_000, r#"{"name":"c@","env":[{"name":"A"}]}"#),
-        ),
+        (pod("initContainers"), many(2_000, r#"{"name":"c@","env":[{"name":"A"}]}"#)),
         (pod("schedulingGates"), many(5_000, r#"{"name":"g@"}"#)),
         (meta("finalizers"), many(2_000, r#""f/@""#)),
-        (
-            meta("ownerReferences"),
-            many(2_000, r#"{"kind":"K","name":"o@"}"#),
-        ),
+        (meta("ownerReferences"), many(2_000, r#"{"kind":"K","name":"o@"}"#)),
         (meta("managedFields"), many(5_000, r#"{"manager":"m@"}"#)),
     ];
     for (field, padding) in cases {
@@ -175,10 +151,7 @@ fn padding_does_not_help() {
         let (decision, too_complex, said) = answered(&review, &cluster, "");
         assert_eq!(decision, Decision::Denied, "{field}: {said}");
         assert!(!too_complex, "{field}: {said}");
-        assert!(
-            said.contains(codes::ROLLING_UPDATE_OVERLAP),
-            "{field}: {said}"
-        );
+        assert!(said.contains(codes::ROLLING_UPDATE_OVERLAP), "{field}: {said}");
     }
 }
 
@@ -235,28 +208,14 @@ fn lists_that_take_more_memory_than_is_read_are_denied() {
     recreated["request"]["object"]["spec"]["strategy"] = json!({"type": "Recreate"});
     let cluster = cluster(0);
     for (review, expected, is_too_long, part) in [
-        (
-            &review,
-            Decision::Denied,
-            true,
-            "longer than the guard reads",
-        ),
+        (&review, Decision::Denied, true, "longer than the guard reads"),
         (&relabelled, Decision::Warned, true, "too much to judge"),
         // A repair of such an object is judged normally.
-        (
-            &back,
-            Decision::Denied,
-            false,
-            codes::ROLLING_UPDATE_OVERLAP,
-        ),
+        (&back, Decision::Denied, false, codes::ROLLING_UPDATE_OVERLAP),
         (&recreated, Decision::Allowed, false, ""),
     ] {
         let (decision, too_complex, said) = answered(review, &cluster, "");
-        assert_eq!(
-            (decision, too_complex),
-            (expected, is_too_long),
-            "{said:.1000}"
-        );
+        assert_eq!((decision, too_complex), (expected, is_too_long), "{said:.1000}");
         assert!(said.contains(part), "{said:.1000}");
     }
 }

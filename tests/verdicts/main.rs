@@ -104,8 +104,7 @@ impl Document for Documents<'_> {
 
     fn changes_template(&self) -> bool {
         let new = self.object.pointer("/spec/template");
-        self.old
-            .is_none_or(|old| new != old.pointer("/spec/template"))
+        self.old.is_none_or(|old| new != old.pointer("/spec/template"))
     }
 
     fn requester(&self) -> Option<Cow<'_, str>> {
@@ -136,12 +135,7 @@ fn judge(
     policy: &str,
     mode: Mode,
 ) -> Verdict {
-    let documents = Documents {
-        object: document,
-        old,
-        requester: None,
-        deleted_at: None,
-    };
+    let documents = Documents { object: document, old, requester: None, deleted_at: None };
     judge_submitted(&documents, cluster, policy, mode)
 }
 
@@ -152,11 +146,7 @@ fn judge_submitted(
     policy: &str,
     mode: Mode,
 ) -> Verdict {
-    let Documents {
-        object: document,
-        old,
-        ..
-    } = *documents;
+    let Documents { object: document, old, .. } = *documents;
     // Copying the catalog takes longer than judging.
     static BUILT_IN: LazyLock<EffectivePolicy> = LazyLock::new(|| in_effect(""));
     let own;
@@ -168,12 +158,8 @@ fn judge_submitted(
     };
     let object = cluster::read(document);
     let old_object = old.map(cluster::read);
-    let text = |pointer: &str| {
-        document
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
+    let text =
+        |pointer: &str| document.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let reference = ObjectRef {
         api_version: text("/apiVersion").into(),
         kind: text("/kind").into(),
@@ -188,11 +174,7 @@ fn judge_submitted(
         document: documents,
         mode,
     };
-    let overlay = Overlay {
-        partial: cluster.files,
-        files: cluster.files,
-        ..Overlay::NOTHING
-    };
+    let overlay = Overlay { partial: cluster.files, files: cluster.files, ..Overlay::NOTHING };
     evaluate(&review, View::new(&cluster.facts(), &overlay), effective)
 }
 
@@ -240,10 +222,7 @@ fn every_case_gets_its_verdict() {
             .map(|finding| (finding.rule.to_owned(), finding.outcome.name().to_owned()))
             .collect();
         let expected = &case.expect;
-        must(
-            found == *expected,
-            format!("expected {expected:?}, found {found:?}"),
-        );
+        must(found == *expected, format!("expected {expected:?}, found {found:?}"));
         for finding in &verdict.findings {
             let certainty = case.certainty.get(finding.rule).copied();
             let usual = match finding.outcome.name() {
@@ -261,15 +240,11 @@ fn every_case_gets_its_verdict() {
                 "refused" if finding.rule == "leftover-rolling-update" => Action::Fix,
                 _ => Action::Deny,
             };
-            let expected = expected.map_or(usual, |name| {
-                Action::from_name(name).expect("the case names an action")
-            });
+            let expected = expected
+                .map_or(usual, |name| Action::from_name(name).expect("the case names an action"));
             must(
                 finding.action == expected,
-                format!(
-                    "{} is to be {expected:?} and is {:?}",
-                    finding.rule, finding.action
-                ),
+                format!("{} is to be {expected:?} and is {:?}", finding.rule, finding.action),
             );
         }
         expect_words(case, &verdict, &mut must);
@@ -284,10 +259,7 @@ fn expect_words(case: &Case, verdict: &Verdict, must: &mut dyn FnMut(bool, Strin
     let messages: Vec<&str> = messages.collect();
     let first = messages.first().copied().unwrap_or_default();
     if let Some(says) = &case.says {
-        must(
-            first.contains(says),
-            format!("expected {says:?} in {first:?}"),
-        );
+        must(first.contains(says), format!("expected {says:?} in {first:?}"));
     }
     if let Some(brief) = &case.brief {
         let found = verdict.findings.first().map(|it| it.brief.as_str());
@@ -298,10 +270,7 @@ fn expect_words(case: &Case, verdict: &Verdict, must: &mut dyn FnMut(bool, Strin
     }
     if let Some(field) = &case.field {
         let found = verdict.findings.first().map(|it| &it.field_path);
-        must(
-            found == Some(field),
-            format!("expected the field {field:?}, found {found:?}"),
-        );
+        must(found == Some(field), format!("expected the field {field:?}, found {found:?}"));
     }
     if let Some(remedies) = &case.remedies {
         let first = verdict.findings.iter().take(1);
@@ -322,17 +291,11 @@ fn expect_words(case: &Case, verdict: &Verdict, must: &mut dyn FnMut(bool, Strin
     let mut rest = messages.as_str();
     for part in &case.explains {
         let found = rest.split_once(part.as_str());
-        must(
-            found.is_some(),
-            format!("{part:?} is not said in {messages}"),
-        );
+        must(found.is_some(), format!("{part:?} is not said in {messages}"));
         rest = found.map_or(rest, |(_, after)| after);
     }
     for part in &case.hides {
-        must(
-            !messages.contains(part),
-            format!("{part:?} is said in {messages}"),
-        );
+        must(!messages.contains(part), format!("{part:?} is said in {messages}"));
     }
 }
 
@@ -373,12 +336,8 @@ fn pod_affinity_is_advised_where_it_is_a_remedy() {
 fn every_message_is_whole_and_every_warning_short() {
     for case in cases() {
         let raw = cluster::manifest(&case.judge);
-        let documents = Documents {
-            object: &raw,
-            old: None,
-            requester: None,
-            deleted_at: case.deleted_at,
-        };
+        let documents =
+            Documents { object: &raw, old: None, requester: None, deleted_at: case.deleted_at };
         let verdict = judge_submitted(&documents, &case.cluster, &case.policy, Mode::Judge);
         for finding in &verdict.findings {
             let message = &finding.message;

@@ -52,11 +52,7 @@ impl Written {
         let step = " ".repeat(self.indent);
         let dash = if self.compact { "" } else { &step };
         let comment = |text: &str| {
-            if self.comments {
-                format!("  # {text}")
-            } else {
-                String::new()
-            }
+            if self.comments { format!("  # {text}") } else { String::new() }
         };
         let block = |text: &str, level: usize| -> String {
             text.lines()

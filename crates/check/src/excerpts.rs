@@ -71,10 +71,8 @@ pub(super) fn of(
 fn grouped(file: &str, mut marks: Vec<Mark>) -> Vec<Excerpt> {
     marks.sort_by_key(|mark| (mark.line.number, mark.line.column));
     let near = |a: &Mark, b: &Mark| b.line.number - a.line.number < FAR;
-    let groups = marks.chunk_by(near).map(|marks| Excerpt {
-        file: file.to_owned(),
-        marks: marks.to_vec(),
-    });
+    let groups =
+        marks.chunk_by(near).map(|marks| Excerpt { file: file.to_owned(), marks: marks.to_vec() });
     let mut excerpts: Vec<Excerpt> = groups.collect();
     excerpts.sort_by_key(|excerpt| !excerpt.marks.iter().any(|mark| mark.is_fault));
     excerpts
@@ -88,10 +86,7 @@ fn at_fault(place: &Place, text: &str, document: &Value, finding: &Finding) -> M
         Some(name) => format!("no {name}: {wrong}"),
         None => wrong.to_owned(),
     };
-    Mark {
-        is_fault: true,
-        ..mark(text, place.line.clone(), label)
-    }
+    Mark { is_fault: true, ..mark(text, place.line.clone(), label) }
 }
 
 /// The last name in the field's path, if the field is missing.
@@ -113,9 +108,7 @@ fn claim_name(document: &Value, volumes: &str, name: &Text) -> Option<String> {
     let number = list.as_array()?.iter().position(|volume| {
         volume["persistentVolumeClaim"]["claimName"].as_str() == Some(name.as_str())
     })?;
-    Some(format!(
-        "{volumes}[{number}].persistentVolumeClaim.claimName"
-    ))
+    Some(format!("{volumes}[{number}].persistentVolumeClaim.claimName"))
 }
 
 /// The excerpt of the claim in its own file, and its file and line.
@@ -127,10 +120,7 @@ fn definition(parsed: &Parsed, there: &Item, claim: &Claim) -> (Excerpt, String)
     let line = line::at(&Lines::of(&text), spot);
     let mark = mark(&text, line, described(claim));
     let at = format!("{}:{}", source.name, mark.line.number);
-    let excerpt = Excerpt {
-        file: source.name.clone(),
-        marks: vec![mark],
-    };
+    let excerpt = Excerpt { file: source.name.clone(), marks: vec![mark] };
     (excerpt, at)
 }
 
@@ -156,10 +146,5 @@ fn is_in_names(letter: char) -> bool {
 fn mark(text: &str, line: Line, label: String) -> Mark {
     let before = line.number.checked_sub(2);
     let before = before.and_then(|at| text.lines().nth(at));
-    Mark {
-        line,
-        before: before.unwrap_or_default().to_owned(),
-        label,
-        is_fault: false,
-    }
+    Mark { line, before: before.unwrap_or_default().to_owned(), label, is_fault: false }
 }

@@ -80,8 +80,7 @@ fn mark_as_well(excerpts: &mut [Excerpt], others: Vec<Excerpt>) {
         let new = other.marks.into_iter().filter(|mark| !mark.is_fault);
         let room = (MOST_MARKS + 1).saturating_sub(own.marks.len());
         own.marks.extend(new.take(room));
-        own.marks
-            .sort_by_key(|mark| (mark.line.number, mark.line.column));
+        own.marks.sort_by_key(|mark| (mark.line.number, mark.line.column));
     }
 }
 

@@ -40,19 +40,14 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
     let reported = || report.reported().map(|(_, located)| located);
     let mut ways = Vec::new();
     // A remedy that is applied only on request does not count.
-    let by_default = Hints {
-        names_remedy: false,
-        ..options
-    };
+    let by_default = Hints { names_remedy: false, ..options };
     let fixable: BTreeSet<String> = reported()
         .filter(|located| left_alone(located, by_default).is_none())
         .map(|located| located.finding.object.to_string())
         .collect();
     if fixable.len() > 1 && !options.fix && !options.diff {
         let objects = fixable.len();
-        ways.push(format!(
-            "`check --fix` repairs {objects} objects; `check --diff` shows how."
-        ));
+        ways.push(format!("`check --fix` repairs {objects} objects; `check --diff` shows how."));
     }
     let is_guess = |located: &&Located| {
         let finding = &located.finding;

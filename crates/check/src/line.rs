@@ -45,10 +45,5 @@ pub(super) fn in_file(
     let real = files.real(Path::new(&file));
     let real = real.unwrap_or_else(|| PathBuf::from(&file));
     let path = Some(files.path_of(&real));
-    Place {
-        file,
-        path,
-        line,
-        template,
-    }
+    Place { file, path, line, template }
 }

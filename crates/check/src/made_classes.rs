@@ -88,9 +88,7 @@ fn from_values(text: &str) -> Vec<String> {
         let Some((name, value)) = entry.split_once(':') else {
             continue;
         };
-        let is_key = KEYS
-            .iter()
-            .any(|it| name.to_ascii_lowercase().ends_with(it));
+        let is_key = KEYS.iter().any(|it| name.to_ascii_lowercase().ends_with(it));
         let value = value.trim();
         if is_key && (value.is_empty() || value.starts_with(['#', '&'])) {
             key = key.or(Some(line.len() - entry.len()));
@@ -129,14 +127,8 @@ mod tests {
                 "storageClasses:\n- name: fast\n  parameters: {}\n- name: 'slow' # for backups\n",
                 &["fast", "slow"],
             ),
-            (
-                "values:\n  storageClass: {create: true, name: fast}\n  name: web\n",
-                &["fast"],
-            ),
-            (
-                "storageClasses: [{name: fast}, {name: slow}]\n",
-                &["fast", "slow"],
-            ),
+            ("values:\n  storageClass: {create: true, name: fast}\n  name: web\n", &["fast"]),
+            ("storageClasses: [{name: fast}, {name: slow}]\n", &["fast", "slow"]),
             (
                 "cephBlockPools:\n  - name: pool\n    storageClass:\n      enabled: true\n      name: fast\n  - name: other\n",
                 &["fast"],

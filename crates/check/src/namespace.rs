@@ -25,10 +25,7 @@ pub(super) struct Namespaces {
 
 impl Namespaces {
     pub(super) fn of(objects: &[Item], texts: &[Text], given: Option<&str>) -> Self {
-        let mut all = Self {
-            given: given.map(str::to_owned),
-            ..Self::default()
-        };
+        let mut all = Self { given: given.map(str::to_owned), ..Self::default() };
         let named = objects.iter().filter(|known| known.is_judged());
         for known in named {
             let Some(namespace) = &known.reference.namespace else {

@@ -41,11 +41,7 @@ impl Neighbours {
                 components.insert(folder.clone());
             }
         }
-        Self {
-            all,
-            patches,
-            components,
-        }
+        Self { all, patches, components }
     }
 
     pub(super) fn have_as_patch(&self, text: &Text) -> bool {

@@ -42,11 +42,8 @@ impl Reading {
     /// Reads the texts. `namespace` applies to objects that name none, unless a kustomization, a
     /// release or a controller sets one.
     pub fn of(texts: Vec<Text>, namespace: Option<&str>, files: &dyn Files) -> Self {
-        let mut reading = Self {
-            neighbours: Neighbours::among(&texts, files),
-            texts,
-            ..Self::default()
-        };
+        let mut reading =
+            Self { neighbours: Neighbours::among(&texts, files), texts, ..Self::default() };
         let is_file = |it: &&Text| !it.is_rendered();
         reading.summary.files = reading.texts.iter().filter(is_file).count();
         reading.read(files);
@@ -101,8 +98,7 @@ impl Reading {
 
     /// Leaves out the objects of these texts, which other texts replace.
     pub fn leave_out(&mut self, texts: &HashSet<usize>) {
-        self.objects
-            .retain(|known| !texts.contains(&known.place.source));
+        self.objects.retain(|known| !texts.contains(&known.place.source));
     }
 }
 
@@ -112,10 +108,5 @@ pub fn unread(error: ReadError, source: Option<&Source>, files: &dyn Files) -> U
         Some(source) => source.real_path().map(|path| files.path_of(path)),
         None => Some(files.path_of(error.file.as_ref())),
     };
-    Unread {
-        path,
-        at: error.at,
-        message: error.problem.to_string(),
-        file: error.file,
-    }
+    Unread { path, at: error.at, message: error.problem.to_string(), file: error.file }
 }

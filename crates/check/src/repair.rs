@@ -112,9 +112,8 @@ impl Repairable<'_> {
     fn patch_for_kustomize(&self) -> String {
         let object = &self.known.reference;
         let template = self.known.template.as_deref();
-        let origin = template.map_or_else(String::new, |template| {
-            format!(", rendered from {template}")
-        });
+        let origin =
+            template.map_or_else(String::new, |template| format!(", rendered from {template}"));
         let mut after = self.document.clone();
         // The patch was made for this object, so it applies.
         let _ = json_patch::patch(&mut after, &self.patch);
@@ -191,18 +190,15 @@ impl Edits {
             }
             return None;
         }
-        let changes: Vec<edit::Change<'_>> = repairable
-            .iter()
-            .map(|it| (&*it.known.place.items, &it.patch))
-            .collect();
+        let changes: Vec<edit::Change<'_>> =
+            repairable.iter().map(|it| (&*it.known.place.items, &it.patch)).collect();
         let (edited, results) = edit::apply_each(part.text, &changes);
         for (it, result) in repairable.iter().zip(results) {
             let object = &it.known.reference;
             match result {
-                Ok(()) => done.push(format!(
-                    "{}: repaired {object} with {}.",
-                    source.name, it.remedies
-                )),
+                Ok(()) => {
+                    done.push(format!("{}: repaired {object} with {}.", source.name, it.remedies))
+                }
                 Err(refusal) => {
                     self.output += &it.patch_for_kustomize();
                     let refusal = format!("{object} is not edited: {refusal}");
@@ -252,10 +248,8 @@ impl Edits {
             let path = files.path_of(&path);
             let diff = TextDiff::from_lines(&edited.before, &edited.after);
             let name = safe::line(&path);
-            let diff = diff
-                .unified_diff()
-                .header(&format!("a/{name}"), &format!("b/{name}"))
-                .to_string();
+            let diff =
+                diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string();
             let safe = safe::patch(&diff);
             if name != path || matches!(safe, Cow::Owned(_)) {
                 self.done.push(format!(
@@ -269,11 +263,6 @@ impl Edits {
 
     /// Adds the reason why a file could not be changed.
     pub fn fail(&mut self, file: &str, message: String) {
-        self.failed.push(Unread {
-            file: file.to_owned(),
-            path: None,
-            at: None,
-            message,
-        });
+        self.failed.push(Unread { file: file.to_owned(), path: None, at: None, message });
     }
 }

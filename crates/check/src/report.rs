@@ -81,11 +81,7 @@ pub(super) fn place(
         origin,
         path: source.real_path().map(|path| files.path_of(path)),
         lines: Lines::of(&text),
-        parts: if shows_fixes && !origin.is_rendered() {
-            parts(&text)
-        } else {
-            Vec::new()
-        },
+        parts: if shows_fixes && !origin.is_rendered() { parts(&text) } else { Vec::new() },
     };
     let (mut findings, mut notices) = (Vec::new(), Vec::new());
     for judged in judged {

@@ -122,13 +122,7 @@ impl<'p> Scopes<'p> {
         for number in 0..parsed.reading.objects.len() {
             scopes.enter(number);
         }
-        let Self {
-            places,
-            workloads,
-            definitions,
-            default_classes,
-            ..
-        } = &mut scopes;
+        let Self { places, workloads, definitions, default_classes, .. } = &mut scopes;
         let lists = workloads.values_mut().chain(definitions.values_mut());
         for numbers in lists.chain([default_classes]) {
             numbers.sort_by_key(|it| (places.rank(parsed.reading.objects[*it].place.source), *it));
@@ -357,9 +351,7 @@ impl<'p> Scopes<'p> {
         let is_local = |it: &Volume| it.spec.node_affinity.is_some();
         let mut same = volume.clone();
         same.metadata.clone_from(&other.metadata);
-        same.spec
-            .node_affinity
-            .clone_from(&other.spec.node_affinity);
+        same.spec.node_affinity.clone_from(&other.spec.node_affinity);
         is_local(volume) && is_local(other) && claim == *b && same == *other
     }
 

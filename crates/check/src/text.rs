@@ -106,13 +106,7 @@ impl Release {
 impl Text {
     /// A text with that origin.
     pub const fn new(source: Source, origin: Origin) -> Self {
-        Self {
-            source,
-            origin,
-            namespace: None,
-            doubt: None,
-            taken_by: Vec::new(),
-        }
+        Self { source, origin, namespace: None, doubt: None, taken_by: Vec::new() }
     }
 
     /// The text of a file or a pipe.
@@ -122,10 +116,7 @@ impl Text {
 
     /// The same text for a controller that sets another namespace on its objects.
     pub fn in_namespace(&self, namespace: &str) -> Self {
-        Self {
-            namespace: Some(namespace.to_owned()),
-            ..self.clone()
-        }
+        Self { namespace: Some(namespace.to_owned()), ..self.clone() }
     }
 
     /// The chart or the kustomization from which it was rendered; `None` for a release.

@@ -30,31 +30,16 @@ const PLACES: [(&str, &[&str]); 11] = [
     ),
     (
         "pkg/scheduler/framework/plugins/volumebinding/volume_binding.go",
-        &[
-            "Errorf(\"persistentvolumeclaim",
-            "Errorf(\"waiting for ephemeral",
-        ],
+        &["Errorf(\"persistentvolumeclaim", "Errorf(\"waiting for ephemeral"],
     ),
-    (
-        "pkg/scheduler/framework/plugins/volumezone/volume_zone.go",
-        &["ErrReason"],
-    ),
-    (
-        "pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go",
-        &["ErrReason"],
-    ),
+    ("pkg/scheduler/framework/plugins/volumezone/volume_zone.go", &["ErrReason"]),
+    ("pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go", &["ErrReason"]),
     (
         "pkg/scheduler/framework/plugins/nodevolumelimits/csi.go",
         &["ErrReason", "driverNotInstalledMsg := fmt.Sprintf("],
     ),
-    (
-        "pkg/scheduler/framework/plugins/interpodaffinity/filtering.go",
-        &["ErrReason"],
-    ),
-    (
-        "pkg/controller/volume/attachdetach/reconciler/reconciler.go",
-        &["GenerateMsg("],
-    ),
+    ("pkg/scheduler/framework/plugins/interpodaffinity/filtering.go", &["ErrReason"]),
+    ("pkg/controller/volume/attachdetach/reconciler/reconciler.go", &["GenerateMsg("]),
     (
         "pkg/controller/volume/persistentvolume/pv_controller.go",
         &[
@@ -82,15 +67,9 @@ const PLACES: [(&str, &[&str]); 11] = [
     ),
     (
         "pkg/volume/csi/csi_attacher.go",
-        &[
-            "New(\"volume attachment ",
-            "Errorf(\"timed out waiting for external-attacher",
-        ],
+        &["New(\"volume attachment ", "Errorf(\"timed out waiting for external-attacher"],
     ),
-    (
-        "pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go",
-        &["New(\"PVC "],
-    ),
+    ("pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go", &["New(\"PVC "]),
 ];
 
 /// Texts that say nothing of why a pod waits for a volume.
@@ -107,31 +86,21 @@ const OTHERS: [&str; 5] = [
 /// place to be filled, and the volume.
 fn texts<'l>(line: &'l str, words: &'l [&str]) -> impl Iterator<Item = String> + 'l {
     let is_comment = line.trim_start().starts_with("//");
-    words
-        .iter()
-        .filter(move |_| !is_comment)
-        .filter_map(|words| {
-            let start = words.find('"').unwrap_or(words.len());
-            let at = line.find(words)? + start;
-            let text = line[at..].split_once('"')?.1;
-            let text = text.split_once('"')?.0;
-            let filled = ["%v", "%s", "%d", "%w"]
-                .iter()
-                .fold(text.replace("%q", "\"x\""), |text, verb| {
-                    text.replace(verb, "x")
-                });
-            filled
-                .contains(' ')
-                .then(|| format!("{filled} for volume \"x\""))
-        })
+    words.iter().filter(move |_| !is_comment).filter_map(|words| {
+        let start = words.find('"').unwrap_or(words.len());
+        let at = line.find(words)? + start;
+        let text = line[at..].split_once('"')?.1;
+        let text = text.split_once('"')?.0;
+        let filled = ["%v", "%s", "%d", "%w"]
+            .iter()
+            .fold(text.replace("%q", "\"x\""), |text, verb| text.replace(verb, "x"));
+        filled.contains(' ').then(|| format!("{filled} for volume \"x\""))
+    })
 }
 
 /// Where the sources of a release are, if they were fetched.
 fn sources(release: &str) -> Option<PathBuf> {
-    let output = Command::new("go")
-        .args(["env", "GOMODCACHE"])
-        .output()
-        .ok()?;
+    let output = Command::new("go").args(["env", "GOMODCACHE"]).output().ok()?;
     let cache = String::from_utf8(output.stdout).ok()?;
     let folder = Path::new(cache.trim()).join(format!("k8s.io/kubernetes@{release}"));
     folder.is_dir().then_some(folder)
@@ -152,10 +121,7 @@ fn every_line_about_volumes_is_explained() {
             let found: Vec<String> = text.lines().flat_map(|line| texts(line, words)).collect();
             // The newest has a text in each place; an older one may have it in another file.
             let is_newest = Some(release) == minors.lines().next();
-            assert!(
-                !is_newest || !found.is_empty(),
-                "{release} {file} has none of {words:?}"
-            );
+            assert!(!is_newest || !found.is_empty(), "{release} {file} has none of {words:?}");
             read += found.len();
             for text in found {
                 if explain(&text).is_none() && !OTHERS.iter().any(|it| text.starts_with(it)) {

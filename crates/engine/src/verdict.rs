@@ -181,10 +181,7 @@ impl Verdict {
 
 impl FromIterator<Finding> for Verdict {
     fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
-        Self {
-            findings: findings.into_iter().collect(),
-            ..Self::default()
-        }
+        Self { findings: findings.into_iter().collect(), ..Self::default() }
     }
 }
 
@@ -214,11 +211,7 @@ impl EffectivePolicy {
 
     /// The facts of that view, under this policy.
     pub fn facts<'a>(&'a self, view: View<'a>) -> Facts<'a> {
-        Facts {
-            view,
-            catalog: &self.catalog,
-            nodes: self.policy.nodes(),
-        }
+        Facts { view, catalog: &self.catalog, nodes: self.policy.nodes() }
     }
 }
 

@@ -209,15 +209,9 @@ mod tests {
         let listed: Vec<(&str, &str)> = (facts.claims.iter())
             .map(|(claim, sort)| (claim.as_str(), sort.split('-').next().unwrap()))
             .collect();
-        assert_eq!(
-            listed,
-            [("data", ONE_NODE), ("lock", ONE_POD), ("share", ANY)]
-        );
+        assert_eq!(listed, [("data", ONE_NODE), ("lock", ONE_POD), ("share", ANY)]);
         let of = |claim: &str| &facts.constraints[&facts.claims[claim]];
-        assert_eq!(
-            of("data").is,
-            "is not bound yet and will be ReadWriteOnce (ebs.csi.aws.com)"
-        );
+        assert_eq!(of("data").is, "is not bound yet and will be ReadWriteOnce (ebs.csi.aws.com)");
         assert_eq!(of("data").nodes, "3 nodes are eligible");
         assert_eq!(of("lock").is, "is ReadWriteOncePod");
         assert_eq!(facts.denied.len(), 5);
@@ -230,34 +224,19 @@ mod tests {
 
     #[test]
     fn what_the_policy_does_not_deny_is_left_to_the_webhook() {
-        let all = [
-            codes::ROLLING_UPDATE_OVERLAP,
-            codes::REPLICAS_SHARE_VOLUME,
-            codes::SINGLE_POD_VOLUME,
-        ];
+        let all =
+            [codes::ROLLING_UPDATE_OVERLAP, codes::REPLICAS_SHARE_VOLUME, codes::SINGLE_POD_VOLUME];
         let [overlap, replicas, _] = all;
         let cases = [
             ("", &all[..]),
             ("defaults: {outcomes: {deadlock: warn, stuck: warn}}", &[]),
             // A single-pod-volume is refused for either outcome.
-            (
-                "namespaces: [{match: {names: [shop]}, outcomes: {deadlock: fix}}]",
-                &[replicas],
-            ),
+            ("namespaces: [{match: {names: [shop]}, outcomes: {deadlock: fix}}]", &[replicas]),
             // Recreate is no remedy for several pods.
-            (
-                "defaults: {outcomes: {deadlock: fix, stuck: fix}, remedy: recreate}",
-                &[replicas],
-            ),
-            (
-                "defaults: {rules: {single-pod-volume: warn}}",
-                &[overlap, replicas],
-            ),
+            ("defaults: {outcomes: {deadlock: fix, stuck: fix}, remedy: recreate}", &[replicas]),
+            ("defaults: {rules: {single-pod-volume: warn}}", &[overlap, replicas]),
             ("exemptions: [{namespaces: [shop], reason: tested}]", &[]),
-            (
-                "exemptions: [{namespaces: [shop], names: [web-*], reason: tested}]",
-                &all,
-            ),
+            ("exemptions: [{namespaces: [shop], names: [web-*], reason: tested}]", &all),
         ];
         for (policy, denied) in cases {
             let facts = facts(3, policy);

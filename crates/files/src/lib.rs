@@ -50,11 +50,7 @@ impl<const N: usize> FilePoller<N> {
     pub fn open(paths: [PathBuf; N]) -> (Self, Result<[Vec<u8>; N], ReadError>) {
         let found = read_all(&paths);
         let reported = seen(&found);
-        let poller = Self {
-            paths,
-            last: reported.clone(),
-            reported,
-        };
+        let poller = Self { paths, last: reported.clone(), reported };
         (poller, found)
     }
 
@@ -96,10 +92,8 @@ fn seen<const N: usize>(found: &Result<[Vec<u8>; N], ReadError>) -> Look<N> {
 fn read_all<const N: usize>(paths: &[PathBuf; N]) -> Result<[Vec<u8>; N], ReadError> {
     let mut contents = [const { Vec::new() }; N];
     for (path, content) in paths.iter().zip(&mut contents) {
-        *content = read_regular(path, MAX_BYTES).map_err(|source| ReadError {
-            path: path.clone(),
-            source,
-        })?;
+        *content = read_regular(path, MAX_BYTES)
+            .map_err(|source| ReadError { path: path.clone(), source })?;
     }
     Ok(contents)
 }

@@ -90,8 +90,7 @@ mod attributes {
             Err(_) => return vec!["its extended attributes".to_owned()],
         };
         let lost = names.iter().filter(|name| copy(old, new, name).is_err());
-        lost.map(|name| format!("its attribute {}", name.to_string_lossy()))
-            .collect()
+        lost.map(|name| format!("its attribute {}", name.to_string_lossy())).collect()
     }
 
     fn names(old: &Path) -> Result<Vec<CString>> {

@@ -33,11 +33,7 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Fault> {
     options.set_emit_comments(false);
     options.emit_anchor_events = true;
     let mut builder = Builder {
-        tree: Tree {
-            text,
-            nodes: Vec::with_capacity(text.len() / 16),
-            lines: OnceLock::new(),
-        },
+        tree: Tree { text, nodes: Vec::with_capacity(text.len() / 16), lines: OnceLock::new() },
         open: Vec::new(),
         anchors: HashMap::new(),
         total: Weight::default(),
@@ -192,12 +188,7 @@ impl<'t> Builder<'t> {
         let (start, end) = extent(span);
         let id = self.push(shape, start, end, span)?;
         self.tree.nodes[id as usize].flow = style == StructureStyle::Flow;
-        self.open.push(Open {
-            id,
-            anchor,
-            inside: Weight::default(),
-            children: 0,
-        });
+        self.open.push(Open { id, anchor, inside: Weight::default(), children: 0 });
         Ok(())
     }
 
@@ -212,11 +203,7 @@ impl<'t> Builder<'t> {
         let overlaid = self.merges(open.id)? || !self.tree.repeated_in(open.id).is_empty();
         let node = &mut self.tree.nodes[open.id as usize];
         node.overlaid = overlaid;
-        node.end = if node.flow {
-            extent(span).1
-        } else {
-            last.unwrap_or(node.start)
-        };
+        node.end = if node.flow { extent(span).1 } else { last.unwrap_or(node.start) };
         let weight = Weight {
             nodes: open.inside.nodes.saturating_add(1),
             depth: open.inside.depth.saturating_add(1),

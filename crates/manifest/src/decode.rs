@@ -81,11 +81,7 @@ impl Tree<'_> {
         placeholders: &'de [usize],
     ) -> Result<S::Value, DecodeError> {
         let tree = self;
-        seed.deserialize(Node {
-            tree,
-            id,
-            placeholders,
-        })
+        seed.deserialize(Node { tree, id, placeholders })
     }
 
     /// The node `id` as a JSON value, with aliases and merges expanded. Integers keep every digit
@@ -217,9 +213,7 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
             Some(scalar) if scalar.meaning() == Meaning::Text => {
                 BorrowedStrDeserializer::new(&scalar.text).deserialize_enum(name, variants, visitor)
             }
-            _ => Err(de::Error::custom(format_args!(
-                "expected one of the words {variants:?}"
-            ))),
+            _ => Err(de::Error::custom(format_args!("expected one of the words {variants:?}"))),
         }
         .map_err(|error| self.here(error))
     }
@@ -276,27 +270,15 @@ mod tests {
                 "a: !!binary aGk=\nb: !!binary |\n  aG\n  k=\nc: !!binary EM==\nd: !!binary 677D\n",
                 json!({"a": "hi", "b": "hi", "c": "\u{10}", "d": "\u{fffd}\u{fffd}\u{fffd}"}),
             ),
-            (
-                "a key twice",
-                "a: 1\nb: 2\na: 3\nyes: 1\non: 2",
-                json!({"a": 3, "b": 2, "true": 2}),
-            ),
+            ("a key twice", "a: 1\nb: 2\na: 3\nyes: 1\non: 2", json!({"a": 3, "b": 2, "true": 2})),
             (
                 "quoted text that is not indented",
                 "a: 'one\ntwo\n\nthree'\nb:\n- c: \"x \\\"\n  y\n z\"\n  d: 1",
                 json!({"a": "one two\nthree", "b": [{"c": "x \" y z", "d": 1}]}),
             ),
             ("tag of one's own", "a: !foo 12", json!({"a": "12"})),
-            (
-                "timestamp",
-                "a: !!timestamp 2020-01-01",
-                json!({"a": "2020-01-01"}),
-            ),
-            (
-                "nothing",
-                "a:\nb: ~\nc: ''",
-                json!({"a": null, "b": null, "c": ""}),
-            ),
+            ("timestamp", "a: !!timestamp 2020-01-01", json!({"a": "2020-01-01"})),
+            ("nothing", "a:\nb: ~\nc: ''", json!({"a": null, "b": null, "c": ""})),
             (
                 "keys",
                 "on: 1\n0755: 2\n2020-01-01: 3",
@@ -307,32 +289,12 @@ mod tests {
                 "1.5: 1\n1e3: 2\n1e77: 3\n1e7: 4",
                 json!({"1.5": 1, "1000": 2, ".inf": 3, "1e+07": 4}),
             ),
-            (
-                "merge first",
-                "<<: {a: 2, b: 3}\na: 1",
-                json!({"a": 1, "b": 3}),
-            ),
-            (
-                "merge last wins",
-                "a: 1\n<<: {a: 2, b: 3}",
-                json!({"a": 2, "b": 3}),
-            ),
-            (
-                "merge of a list",
-                "<<: [{a: 2}, {a: 3, c: 4}]",
-                json!({"a": 2, "c": 4}),
-            ),
-            (
-                "quoted merge key",
-                "\"<<\": {a: 1}",
-                json!({"<<": {"a": 1}}),
-            ),
+            ("merge first", "<<: {a: 2, b: 3}\na: 1", json!({"a": 1, "b": 3})),
+            ("merge last wins", "a: 1\n<<: {a: 2, b: 3}", json!({"a": 2, "b": 3})),
+            ("merge of a list", "<<: [{a: 2}, {a: 3, c: 4}]", json!({"a": 2, "c": 4})),
+            ("quoted merge key", "\"<<\": {a: 1}", json!({"<<": {"a": 1}})),
             ("tagged merge key", "!!merge <<: {a: 1}", json!({"a": 1})),
-            (
-                "alias",
-                "m: &m {a: 1}\nb: *m",
-                json!({"m": {"a": 1}, "b": {"a": 1}}),
-            ),
+            ("alias", "m: &m {a: 1}\nb: *m", json!({"m": {"a": 1}, "b": {"a": 1}})),
             (
                 "merge of an alias",
                 "m: &m {a: 1}\nb:\n  <<: *m\n  a: 5",
@@ -353,11 +315,7 @@ mod tests {
                 r#"{"a": [1, "yes", null, true, 1.5e3, "\u00e9\n"]}"#,
                 json!({"a": [1, "yes", null, true, 1500, "é\n"]}),
             ),
-            (
-                "explicit document",
-                "--- # one\na: 1\n...\n",
-                json!({"a": 1}),
-            ),
+            ("explicit document", "--- # one\na: 1\n...\n", json!({"a": 1})),
         ];
         for (name, text, expected) in table {
             assert_eq!(value(text), expected, "{name}");
@@ -433,36 +391,16 @@ mod tests {
             ("name: [a]", "expected a string, found a list", 6),
             ("name: null", "expected a string, found null", 6),
             ("name: {a: b}", "expected a string, found a mapping", 6),
-            (
-                "name: a\ncount: many",
-                "expected a whole number, found the text \"many\"",
-                15,
-            ),
+            ("name: a\ncount: many", "expected a whole number, found the text \"many\"", 15),
             (
                 "name: a\ncount: 300",
                 "expected a whole number, found the number 300, which is out of range",
                 15,
             ),
-            (
-                "name: a\ninner: {name: 1.5}",
-                "expected a string, found the number 1.5",
-                22,
-            ),
-            (
-                "name: a\ninner: [b]",
-                "expected a mapping, found a list",
-                15,
-            ),
-            (
-                "name: a\nall: {b: c}",
-                "expected a list, found a mapping",
-                13,
-            ),
-            (
-                "name: a\nall: [3]",
-                "expected a boolean, found the number 3",
-                14,
-            ),
+            ("name: a\ninner: {name: 1.5}", "expected a string, found the number 1.5", 22),
+            ("name: a\ninner: [b]", "expected a mapping, found a list", 15),
+            ("name: a\nall: {b: c}", "expected a list, found a mapping", 13),
+            ("name: a\nall: [3]", "expected a boolean, found the number 3", 14),
         ];
         for (text, message, at) in table {
             let tree = Tree::parse(text).unwrap().unwrap();

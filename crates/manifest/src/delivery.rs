@@ -31,11 +31,7 @@ const KINDS: [(&str, &str, Role); 11] = [
     // https://fluxcd.io/flux/components/helm/api/v2/
     ("helm.toolkit.fluxcd.io", "HelmRelease", Role::Release),
     // https://fluxcd.io/flux/components/kustomize/api/v1/
-    (
-        "kustomize.toolkit.fluxcd.io",
-        "Kustomization",
-        Role::Release,
-    ),
+    ("kustomize.toolkit.fluxcd.io", "Kustomization", Role::Release),
     // https://argo-cd.readthedocs.io/en/stable/operator-manual/declarative-setup/
     ("argoproj.io", "Application", Role::Release),
     ("argoproj.io", "ApplicationSet", Role::Release),

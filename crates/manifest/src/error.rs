@@ -102,10 +102,7 @@ pub enum Problem {
         kind: String,
     },
     /// Nesting deeper than in any manifest.
-    #[error(
-        "This is nested more than {} levels deep; no Kubernetes object is.",
-        MAX_DEPTH
-    )]
+    #[error("This is nested more than {} levels deep; no Kubernetes object is.", MAX_DEPTH)]
     TooDeep,
 }
 
@@ -138,19 +135,12 @@ pub struct ReadError {
 impl ReadError {
     /// A problem of the whole file.
     pub(super) fn whole(file: &str, problem: Problem) -> Self {
-        Self {
-            file: file.to_owned(),
-            at: None,
-            problem,
-        }
+        Self { file: file.to_owned(), at: None, problem }
     }
 
     /// A problem at a line and column of the file.
     pub(super) fn at(file: &str, place: (usize, usize), problem: Problem) -> Self {
-        Self {
-            at: Some(place),
-            ..Self::whole(file, problem)
-        }
+        Self { at: Some(place), ..Self::whole(file, problem) }
     }
 }
 

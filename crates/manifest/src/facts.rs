@@ -70,10 +70,7 @@ pub fn apply(
         return Err(FactsError::Unreadable(errors));
     }
     if read.templates > 0 {
-        return Err(FactsError::Placeholders {
-            paths: paths(),
-            count: read.templates,
-        });
+        return Err(FactsError::Placeholders { paths: paths(), count: read.templates });
     }
     if !has_facts {
         return Err(FactsError::Nothing { paths: paths() });

@@ -43,10 +43,7 @@ impl FieldIndex {
             let spot = spot.moved_by(part.start);
             (narrow(spot.start), narrow(spot.end))
         };
-        Self {
-            json: json.into_boxed_str(),
-            spots: spots.into_iter().map(in_file).collect(),
-        }
+        Self { json: json.into_boxed_str(), spots: spots.into_iter().map(in_file).collect() }
     }
 
     /// The object without the parts in `BULK`.
@@ -79,10 +76,7 @@ impl FieldIndex {
             (found, here) = (spot, value);
         }
         let (start, end) = self.spots.get(found).copied().unwrap_or_default();
-        Spot {
-            start: start as usize,
-            end: end as usize,
-        }
+        Spot { start: start as usize, end: end as usize }
     }
 }
 
@@ -174,10 +168,7 @@ labels: {status: live, containers: two, secret: no}
         for (name, text) in [
             ("block style", TEXT.to_owned()),
             ("a key twice", format!("{TEXT}labels: {{x: y}}\n")),
-            (
-                "a merge",
-                format!("{TEXT}more:\n  <<: {{x: 1, y: 2}}\n  x: 3\n"),
-            ),
+            ("a merge", format!("{TEXT}more:\n  <<: {{x: 1, y: 2}}\n  x: 3\n")),
         ] {
             let text = format!("{before}{text}");
             let part = &parts(&text)[1];

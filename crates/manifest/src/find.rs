@@ -48,20 +48,12 @@ impl Exclude {
     /// # Errors
     /// One of the globs cannot be understood.
     pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Result<Self, ExcludeError> {
-        let refused = |glob: &str, source| ExcludeError {
-            glob: glob.to_owned(),
-            source,
-        };
+        let refused = |glob: &str, source| ExcludeError { glob: glob.to_owned(), source };
         let mut builder = GitignoreBuilder::new("");
         for glob in globs {
-            builder
-                .add_line(None, glob)
-                .map_err(|source| refused(glob, source))?;
+            builder.add_line(None, glob).map_err(|source| refused(glob, source))?;
         }
-        builder
-            .build()
-            .map(Self)
-            .map_err(|source| refused("", source))
+        builder.build().map(Self).map_err(|source| refused("", source))
     }
 }
 
@@ -106,8 +98,7 @@ pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found
 
 impl Found {
     fn unreadable(&mut self, path: &Path, error: io::Error) {
-        self.errors
-            .push(ReadError::whole(&shown(path), Problem::Unreadable(error)));
+        self.errors.push(ReadError::whole(&shown(path), Problem::Unreadable(error)));
     }
 
     fn stream(&mut self, name: &str, from: impl Read) {
@@ -127,8 +118,7 @@ impl Found {
         {
             return;
         }
-        self.sources
-            .push(Source::file(path.to_owned(), real, named));
+        self.sources.push(Source::file(path.to_owned(), real, named));
     }
 
     fn pipe(&mut self, path: &Path, kind: fs::FileType) {
@@ -210,12 +200,8 @@ fn path_of(error: &ignore::Error) -> Option<&Path> {
 
 fn is_manifest_name(path: &Path) -> bool {
     match path.extension() {
-        Some(extension) => EXTENSIONS
-            .iter()
-            .any(|known| extension.eq_ignore_ascii_case(known)),
-        None => FILE_NAMES
-            .iter()
-            .any(|known| path.file_name() == Some(known.as_ref())),
+        Some(extension) => EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)),
+        None => FILE_NAMES.iter().any(|known| path.file_name() == Some(known.as_ref())),
     }
 }
 
@@ -285,10 +271,7 @@ mod tests {
         ]);
         let root = folder.path();
         let found = find_in(&[root]);
-        assert_eq!(
-            names(&found, root),
-            ["a.yaml", "b/Kustomization", "b/a.JSON", "b/z.yml"]
-        );
+        assert_eq!(names(&found, root), ["a.yaml", "b/Kustomization", "b/a.JSON", "b/z.yml"]);
         assert!(found.errors.is_empty());
 
         let named = find_in(&[&root.join("c.txt"), &root.join(".git")]);
@@ -324,10 +307,7 @@ mod tests {
         let named = find_in(&[&root.join("go/vendor")]);
         assert_eq!(names(&named, root), ["go/vendor/d.yaml"]);
         let error = Exclude::new(["a{b"]).unwrap_err().to_string();
-        assert!(
-            error.starts_with("--exclude \"a{b\" is no glob: "),
-            "{error}"
-        );
+        assert!(error.starts_with("--exclude \"a{b\" is no glob: "), "{error}");
     }
 
     #[test]
@@ -348,10 +328,7 @@ mod tests {
         large.set_len(MAX_BYTES + 1).unwrap();
         let table = [
             ("absent.yaml", "absent.yaml: This cannot be read: "),
-            (
-                "binary.yaml",
-                "binary.yaml: This is a binary file; expected YAML or JSON text.",
-            ),
+            ("binary.yaml", "binary.yaml: This is a binary file; expected YAML or JSON text."),
             ("latin1.yaml", "latin1.yaml:2:7: This is not UTF-8 text;"),
             ("large.yaml", "large.yaml: This file is larger than 64 MiB,"),
         ];

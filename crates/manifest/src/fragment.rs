@@ -68,60 +68,25 @@ mod tests {
     #[test]
     fn what_the_api_server_would_refuse_is_a_part() {
         let table = [
-            (
-                "apps/v1",
-                "Deployment",
-                "spec: {selector: {}, template: {spec: {}}}",
-                None,
-            ),
-            (
-                "apps/v1",
-                "Deployment",
-                "spec: {template: {spec: {}}}",
-                Some("spec.selector"),
-            ),
+            ("apps/v1", "Deployment", "spec: {selector: {}, template: {spec: {}}}", None),
+            ("apps/v1", "Deployment", "spec: {template: {spec: {}}}", Some("spec.selector")),
             (
                 "apps/v1",
                 "Deployment",
                 "spec: {selector: {}, replicas: 2}",
                 Some("spec.template.spec"),
             ),
-            (
-                "extensions/v1beta1",
-                "Deployment",
-                "spec: {template: {spec: {}}}",
-                None,
-            ),
+            ("extensions/v1beta1", "Deployment", "spec: {template: {spec: {}}}", None),
             (
                 "batch/v1",
                 "CronJob",
                 "spec: {suspend: true}",
                 Some("spec.jobTemplate.spec.template.spec"),
             ),
-            (
-                "v1",
-                "PersistentVolumeClaim",
-                "spec: {accessModes: [ReadWriteOnce]}",
-                None,
-            ),
-            (
-                "v1",
-                "PersistentVolumeClaim",
-                "spec: {accessModes: null}",
-                Some("spec.accessModes"),
-            ),
-            (
-                "v1",
-                "PersistentVolumeClaim",
-                "spec: {accessModes: []}",
-                Some("spec.accessModes"),
-            ),
-            (
-                "storage.k8s.io/v1",
-                "StorageClass",
-                "metadata: {name: a}",
-                Some("provisioner"),
-            ),
+            ("v1", "PersistentVolumeClaim", "spec: {accessModes: [ReadWriteOnce]}", None),
+            ("v1", "PersistentVolumeClaim", "spec: {accessModes: null}", Some("spec.accessModes")),
+            ("v1", "PersistentVolumeClaim", "spec: {accessModes: []}", Some("spec.accessModes")),
+            ("storage.k8s.io/v1", "StorageClass", "metadata: {name: a}", Some("provisioner")),
             ("v1", "Node", "metadata: {name: a}", None),
         ];
         for (api_version, kind, text, expected) in table {

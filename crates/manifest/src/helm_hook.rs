@@ -49,9 +49,7 @@ mod tests {
             let tree = Tree::parse(&text).unwrap().unwrap();
             assert_eq!(HelmHook::of(&tree, tree.root()), expected, "{hooks}");
         }
-        let tree = Tree::parse("metadata: {annotations: {a: b}}")
-            .unwrap()
-            .unwrap();
+        let tree = Tree::parse("metadata: {annotations: {a: b}}").unwrap().unwrap();
         assert_eq!(HelmHook::of(&tree, tree.root()), None);
     }
 }

@@ -188,10 +188,7 @@ helmCharts:
 images: [{name: web, newTag: \"2\"}]
 ";
         let read = Kustomization::read(text).unwrap();
-        assert_eq!(
-            read.resources,
-            words(&["deploy.yaml", "../base", "../older"])
-        );
+        assert_eq!(read.resources, words(&["deploy.yaml", "../base", "../older"]));
         assert_eq!(read.components, words(&["../parts/tls"]));
         assert_eq!(read.charts[0].folder(), "redis");
         assert_eq!(read.patches.len(), 4);
@@ -238,14 +235,8 @@ Generators: [../plugins]
     #[test]
     fn other_files_are_no_kustomizations() {
         let table = [
-            (
-                "kind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\n",
-                Some(true),
-            ),
-            (
-                "kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1beta1\n",
-                Some(false),
-            ),
+            ("kind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\n", Some(true)),
+            ("kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1beta1\n", Some(false)),
             ("namespace: shop\n", Some(false)),
             ("resources:\n", Some(false)),
             (

@@ -31,10 +31,7 @@ impl<'t> Tree<'t> {
     /// are lists, infinite numbers, aliases that multiply.
     pub fn parse(text: &'t str) -> Result<Option<Self>, Fault> {
         match compose(text) {
-            Err(Fault {
-                at,
-                problem: Problem::Lenient(kind),
-            }) => rewritten(text, at, kind),
+            Err(Fault { at, problem: Problem::Lenient(kind) }) => rewritten(text, at, kind),
             parsed => parsed,
         }
     }
@@ -133,9 +130,7 @@ fn original(fillers: &[Filler], at: usize) -> usize {
         None => at,
     };
     // The part of a filler before the position has no length in the original text.
-    fillers
-        .get(ended)
-        .map_or(behind, |next| behind.min(next.at))
+    fillers.get(ended).map_or(behind, |next| behind.min(next.at))
 }
 
 /// `tree` with the positions of `text` and without the fillers.
@@ -160,11 +155,7 @@ fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
         overlaid: node.overlaid,
         after: node.after,
     });
-    Tree {
-        text,
-        nodes: nodes.collect(),
-        lines: OnceLock::new(),
-    }
+    Tree { text, nodes: nodes.collect(), lines: OnceLock::new() }
 }
 
 /// The text of the scalar without the letter that was inserted after it.
@@ -200,10 +191,7 @@ mod tests {
             ("{\"a\":}", json!({"a": null})),
             ("[m::, {b: n:::}]", json!(["m::", {"b": "n:::"}])),
             ("[-, {a: -, b: -}]", json!(["-", {"a": "-", "b": "-"}])),
-            (
-                "{a: ['b:', \"c:\"], d: e}",
-                json!({"a": ["b:", "c:"], "d": "e"}),
-            ),
+            ("{a: ['b:', \"c:\"], d: e}", json!({"a": ["b:", "c:"], "d": "e"})),
             ("a: \"{b:}\"", json!({"a": "{b:}"})),
         ] {
             assert_eq!(value(text), expected, "{text}");
@@ -227,14 +215,8 @@ mod tests {
     fn quoted_text_is_indented_as_one_likes() {
         for (text, expected) in [
             ("a:\n  b: 'c\nd'", json!({"a": {"b": "c d"}})),
-            (
-                "a:\n  b: 'it''s\nd\n\n  e \"f'",
-                json!({"a": {"b": "it's d\ne \"f"}}),
-            ),
-            (
-                "a:\n  b: \"c\\\"\nd\\\n   e\"",
-                json!({"a": {"b": "c\" de"}}),
-            ),
+            ("a:\n  b: 'it''s\nd\n\n  e \"f'", json!({"a": {"b": "it's d\ne \"f"}})),
+            ("a:\n  b: \"c\\\"\nd\\\n   e\"", json!({"a": {"b": "c\" de"}})),
             (
                 "a: # don't\n  b: !!str &c # isn't\n   'd\ne'\n  f: *c",
                 json!({"a": {"b": "d e", "f": "d e"}}),

@@ -14,10 +14,7 @@ pub struct Spot {
 impl Spot {
     /// The same range in a text in which the document starts at `document`.
     pub(super) const fn moved_by(self, document: usize) -> Self {
-        Self {
-            start: self.start + document,
-            end: self.end + document,
-        }
+        Self { start: self.start + document, end: self.end + document }
     }
 }
 
@@ -56,11 +53,7 @@ pub(super) fn spot(tree: &Tree<'_>, key: Id, value: Id) -> Spot {
     let key_end = (key.end as usize).min(line_end);
     Spot {
         start,
-        end: if value_end <= line_end && value_end > key_end {
-            value_end
-        } else {
-            key_end
-        },
+        end: if value_end <= line_end && value_end > key_end { value_end } else { key_end },
     }
 }
 
@@ -86,9 +79,7 @@ impl<'p> Iterator for PathSegments<'p> {
             self.0 = &path[end..];
             return Some(PathSegment::Field(&path[..end]));
         };
-        let quote = ['"', '\'']
-            .into_iter()
-            .find(|quote| inside.starts_with(*quote));
+        let quote = ['"', '\''].into_iter().find(|quote| inside.starts_with(*quote));
         let (name, rest) = match quote {
             Some(quote) => inside[1..].split_once(quote)?,
             None => inside.split_at(inside.find(']')?),
@@ -151,18 +142,9 @@ spec:
             ),
             ("spec.template.spec.volumes[1].name", (17, 9, "name: other")),
             ("spec.template.spec.empty", (18, 7, "empty:")),
-            (
-                "metadata.annotations[\"example.com/key\"]",
-                (5, 5, "example.com/key"),
-            ),
-            (
-                "metadata.annotations['example.com/key']",
-                (5, 5, "example.com/key"),
-            ),
-            (
-                "metadata.annotations[example.com/key]",
-                (5, 5, "example.com/key"),
-            ),
+            ("metadata.annotations[\"example.com/key\"]", (5, 5, "example.com/key")),
+            ("metadata.annotations['example.com/key']", (5, 5, "example.com/key")),
+            ("metadata.annotations[example.com/key]", (5, 5, "example.com/key")),
         ];
         for (path, place) in table {
             assert_eq!(at(BLOCK, &[], path), place, "{path}");
@@ -172,10 +154,7 @@ spec:
     #[test]
     fn a_missing_field_is_found_at_the_nearest_around_it() {
         let table = [
-            (
-                "spec.strategy.rollingUpdate.maxSurge",
-                (9, 3, "\"strategy\""),
-            ),
+            ("spec.strategy.rollingUpdate.maxSurge", (9, 3, "\"strategy\"")),
             ("spec.paused", (7, 1, "spec")),
             ("spec.template.spec.volumes[7].name", (13, 7, "volumes")),
             ("spec.replicas.what", (8, 3, "replicas: 1")),
@@ -202,9 +181,6 @@ spec:
             at(json, &[], "spec.accessModes"),
             (3, 5, "\"accessModes\": [\"ReadWriteOnce\"]")
         );
-        assert_eq!(
-            at(json, &[], "spec.accessModes[0]"),
-            (3, 21, "\"ReadWriteOnce\"")
-        );
+        assert_eq!(at(json, &[], "spec.accessModes[0]"), (3, 21, "\"ReadWriteOnce\""));
     }
 }

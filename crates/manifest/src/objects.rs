@@ -45,10 +45,7 @@ pub struct Item {
 impl Item {
     /// Whether a check judges it; the others are only facts.
     pub const fn is_judged(&self) -> bool {
-        matches!(
-            self.object,
-            Object::Workload(_) | Object::Claim(_) | Object::Autoscaler(_)
-        )
+        matches!(self.object, Object::Workload(_) | Object::Claim(_) | Object::Autoscaler(_))
     }
 
     /// Its namespace, if it must be in one and names none.
@@ -159,11 +156,7 @@ fn outcome(file: &str, place: Position, manifest: &Manifest<'_, '_>, outlines: b
             object,
             hook: HelmHook::of(tree, id),
             template: part.template().map(Into::into),
-            outline: if outlines {
-                FieldIndex::of(tree, id, part)
-            } else {
-                FieldIndex::default()
-            },
+            outline: if outlines { FieldIndex::of(tree, id, part) } else { FieldIndex::default() },
             notes: notes(manifest, gone),
         })),
         // A patch may have any value in the place of a list or a number.
@@ -278,9 +271,7 @@ mod tests {
             .items
             .iter()
             .map(|item| {
-                let missing = item
-                    .missing
-                    .map_or_else(String::new, |it| format!(" without {it}"));
+                let missing = item.missing.map_or_else(String::new, |it| format!(" without {it}"));
                 let notes: Vec<&str> = item.notes.iter().map(|note| note.text.as_str()).collect();
                 format!("{}{missing}{}", item.reference, notes.concat())
             })
@@ -403,11 +394,7 @@ mod tests {
             let file = folder.path().join(name);
             fs::write(&file, bytes).unwrap();
             for (path, errors) in [(folder.path(), is_manifest), (&file, true)] {
-                let found = find(
-                    &[path.to_owned()],
-                    &Exclude::nothing(),
-                    &mut std::io::empty(),
-                );
+                let found = find(&[path.to_owned()], &Exclude::nothing(), &mut std::io::empty());
                 let read = read_objects(&found.sources, false);
                 assert_eq!(
                     (read.errors.len(), read.others),

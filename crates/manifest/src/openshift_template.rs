@@ -52,9 +52,7 @@ fn parameters(tree: &Tree<'_>) -> HashMap<String, String> {
         let text = &tree.node(tree.target(value)).shape.scalar()?.text;
         (!text.is_empty()).then(|| text.to_string())
     };
-    tree.children(list)
-        .filter_map(|id| Some((text(id, "name")?, text(id, "value")?)))
-        .collect()
+    tree.children(list).filter_map(|id| Some((text(id, "name")?, text(id, "value")?))).collect()
 }
 
 /// `text` with its parameters filled in, and its new style: `${{NAME}}` alone stands for a value of
@@ -65,9 +63,7 @@ fn filled(
     values: &HashMap<String, String>,
     most: usize,
 ) -> Option<(String, ScalarStyle)> {
-    let whole = text
-        .strip_prefix("${{")
-        .and_then(|it| it.strip_suffix("}}"));
+    let whole = text.strip_prefix("${{").and_then(|it| it.strip_suffix("}}"));
     if let Some(value) = whole.and_then(|name| values.get(name)) {
         return (value.len() <= most).then(|| (value.clone(), ScalarStyle::Plain));
     }

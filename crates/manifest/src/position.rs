@@ -44,14 +44,9 @@ mod tests {
     #[test]
     fn columns_count_characters() {
         let text = "é: 1\nb: 2\n";
-        for (at, place) in [
-            (0, (1, 1)),
-            (2, (1, 2)),
-            (6, (2, 1)),
-            (11, (3, 1)),
-            (99, (3, 1)),
-            (1, (1, 1)),
-        ] {
+        for (at, place) in
+            [(0, (1, 1)), (2, (1, 2)), (6, (2, 1)), (11, (3, 1)), (99, (3, 1)), (1, (1, 1))]
+        {
             assert_eq!(Lines::of(text).line_and_column(at), place, "byte {at}");
         }
     }

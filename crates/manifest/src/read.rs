@@ -45,12 +45,7 @@ pub struct ParsedFile<T> {
 
 impl<T> Default for ParsedFile<T> {
     fn default() -> Self {
-        Self {
-            objects: Vec::new(),
-            others: 0,
-            templates: 0,
-            errors: Vec::new(),
-        }
+        Self { objects: Vec::new(), others: 0, templates: 0, errors: Vec::new() }
     }
 }
 
@@ -145,11 +140,7 @@ fn read_part<T>(
     };
     openshift_template::fill_in(&mut tree);
     reading.others = visit(&tree, part, &mut |manifest, items| {
-        let place = Position {
-            source: at,
-            part: number,
-            items: items.into(),
-        };
+        let place = Position { source: at, part: number, items: items.into() };
         reading.objects.push(each(place, manifest));
     });
     reading
@@ -198,11 +189,7 @@ mod tests {
             .collect();
         let texts: Vec<&str> = many.iter().map(String::as_str).collect();
         let reading = reading(&texts);
-        let names: Vec<&str> = reading
-            .objects
-            .iter()
-            .map(|(_, object)| &object[7..])
-            .collect();
+        let names: Vec<&str> = reading.objects.iter().map(|(_, object)| &object[7..]).collect();
         let expected: Vec<String> = (0..50).map(|number| format!("p{number}")).collect();
         assert_eq!(names, expected);
     }
@@ -241,13 +228,7 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_counted() {
-        let reading = reading(&[
-            "replicaCount: 1\n",
-            "- a\n",
-            "# nothing\n",
-            "",
-            "plain words",
-        ]);
+        let reading = reading(&["replicaCount: 1\n", "- a\n", "# nothing\n", "", "plain words"]);
         assert_eq!((reading.objects.len(), reading.others), (0, 3));
         assert!(reading.errors.is_empty(), "{:?}", reading.errors);
     }
@@ -272,26 +253,10 @@ mod tests {
                 "a: 1\nb: [1, 2\n",
                 "0.yaml:4:4: This is not valid YAML: unclosed bracket '['.",
             ),
-            (
-                "bad indentation",
-                "a:\n  b: 1\n c: 2\n",
-                "0.yaml:5:2: This is not valid YAML: ",
-            ),
-            (
-                "tab",
-                "a:\n\tb: 1\n",
-                "0.yaml:4:2: This is not valid YAML: tabs",
-            ),
-            (
-                "quoted text indented too little, without an end",
-                "a: 'one\ntwo\nb: 1\n",
-                "0.yaml:",
-            ),
-            (
-                "unknown alias",
-                "a: *b\n",
-                "0.yaml:3:4: This is not valid YAML: ",
-            ),
+            ("bad indentation", "a:\n  b: 1\n c: 2\n", "0.yaml:5:2: This is not valid YAML: "),
+            ("tab", "a:\n\tb: 1\n", "0.yaml:4:2: This is not valid YAML: tabs"),
+            ("quoted text indented too little, without an end", "a: 'one\ntwo\nb: 1\n", "0.yaml:"),
+            ("unknown alias", "a: *b\n", "0.yaml:3:4: This is not valid YAML: "),
             (
                 "list as key",
                 "? [a]\n: b\n",
@@ -335,11 +300,7 @@ mod tests {
             let messages: Vec<String> = manifest.errors.iter().map(ToString::to_string).collect();
             assert_eq!(messages.len(), 1, "{name}: {messages:?}");
             assert!(messages[0].starts_with(message), "{name}: {}", messages[0]);
-            assert_eq!(
-                objects(&manifest),
-                [(1, 0, &[][..], "v1 Pod good")],
-                "{name}"
-            );
+            assert_eq!(objects(&manifest), [(1, 0, &[][..], "v1 Pod good")], "{name}");
             let other = reading(&[text, good]);
             assert!(other.errors.is_empty(), "{name}: {:?}", other.errors);
             assert_eq!((other.objects.len(), other.others), (1, 1), "{name}");
@@ -378,10 +339,7 @@ mod tests {
             "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\nkind: Pod\napiVersion: v1\nb: [\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: c}\n",
         ]);
         assert_eq!(reading.errors[0].at.map(|(line, _)| line), Some(7));
-        assert_eq!(
-            objects(&reading),
-            [(0, 0, &[][..], "v1 Pod a"), (0, 2, &[][..], "v1 Pod c")]
-        );
+        assert_eq!(objects(&reading), [(0, 0, &[][..], "v1 Pod a"), (0, 2, &[][..], "v1 Pod c")]);
     }
 
     #[test]

@@ -29,9 +29,7 @@ pub fn resolve(plain: &str) -> Meaning {
     };
     match first {
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => word(plain),
-        b'.' => special_float(plain)
-            .or_else(|| float(plain))
-            .map_or(Meaning::Text, Meaning::Float),
+        b'.' => special_float(plain).or_else(|| float(plain)).map_or(Meaning::Text, Meaning::Float),
         b'+' | b'-' => special_float(plain).map_or_else(|| number(plain), Meaning::Float),
         b'0'..=b'9' => number(plain),
         _ => Meaning::Text,
@@ -62,9 +60,7 @@ fn special_float(plain: &str) -> Option<f64> {
 
 fn number(plain: &str) -> Meaning {
     let digits = plain.replace('_', "");
-    integer(&digits)
-        .or_else(|| float(&digits).map(Meaning::Float))
-        .unwrap_or(Meaning::Text)
+    integer(&digits).or_else(|| float(&digits).map(Meaning::Float)).unwrap_or(Meaning::Text)
 }
 
 fn integer(text: &str) -> Option<Meaning> {

@@ -53,31 +53,18 @@ impl Source {
 
     /// The file `path`, whose text the caller has already read.
     pub fn at_hand(path: &str, text: String) -> Self {
-        Self {
-            path: Some(PathBuf::from(path)),
-            ..Self::in_memory(path, text)
-        }
+        Self { path: Some(PathBuf::from(path)), ..Self::in_memory(path, text) }
     }
 
     /// The output of the chart or kustomization called `name`.
     pub fn rendered(name: &str, text: String) -> Self {
-        Self {
-            rendered: true,
-            ..Self::in_memory(name, text)
-        }
+        Self { rendered: true, ..Self::in_memory(name, text) }
     }
 
     /// A file on disk. `real` is its path with all links followed, if it could be resolved.
     #[cfg(feature = "files")]
     pub(super) fn file(path: PathBuf, real: Option<PathBuf>, named: bool) -> Self {
-        Self {
-            name: shown(&path),
-            named,
-            rendered: false,
-            path: Some(path),
-            real,
-            text: None,
-        }
+        Self { name: shown(&path), named, rendered: false, path: Some(path), real, text: None }
     }
 
     /// The file on disk; `None` for standard input and pipes.

@@ -59,11 +59,7 @@ pub fn parts(text: &str) -> Vec<Part<'_>> {
     }
     let ends = starts.iter().skip(1).map(|(start, _)| *start);
     let parts = starts.iter().zip(ends.chain([text.len()]));
-    let part = |(&(start, line), end)| Part {
-        text: &text[start..end],
-        start,
-        line,
-    };
+    let part = |(&(start, line), end)| Part { text: &text[start..end], start, line };
     parts.map(part).collect()
 }
 
@@ -85,36 +81,20 @@ mod tests {
             ("empty file", "", &[]),
             ("one document", "a: 1\n", &[("a: 1\n", 1)]),
             ("no newline at the end", "a: 1", &[("a: 1", 1)]),
-            (
-                "two documents",
-                "a: 1\n---\nb: 2\n",
-                &[("a: 1\n", 1), ("---\nb: 2\n", 2)],
-            ),
-            (
-                "leading marker",
-                "---\na: 1\n---\nb: 2\n",
-                &[("---\na: 1\n", 1), ("---\nb: 2\n", 3)],
-            ),
+            ("two documents", "a: 1\n---\nb: 2\n", &[("a: 1\n", 1), ("---\nb: 2\n", 2)]),
+            ("leading marker", "---\na: 1\n---\nb: 2\n", &[("---\na: 1\n", 1), ("---\nb: 2\n", 3)]),
             (
                 "comment before the marker",
                 "# licence\n\n---\na: 1\n",
                 &[("# licence\n\n---\na: 1\n", 1)],
             ),
-            (
-                "directive",
-                "%YAML 1.1\n---\na: 1\n",
-                &[("%YAML 1.1\n---\na: 1\n", 1)],
-            ),
+            ("directive", "%YAML 1.1\n---\na: 1\n", &[("%YAML 1.1\n---\na: 1\n", 1)]),
             (
                 "content on the marker's line",
                 "--- {a: 1}\n--- # two\nb: 2\n",
                 &[("--- {a: 1}\n", 1), ("--- # two\nb: 2\n", 2)],
             ),
-            (
-                "end marker",
-                "a: 1\n...\n---\nb: 2\n",
-                &[("a: 1\n...\n", 1), ("---\nb: 2\n", 3)],
-            ),
+            ("end marker", "a: 1\n...\n---\nb: 2\n", &[("a: 1\n...\n", 1), ("---\nb: 2\n", 3)]),
             (
                 "end marker, then a directive",
                 "a: 1\n...\n%YAML 1.1\n---\nb: 2\n",
@@ -125,11 +105,7 @@ mod tests {
                 "a: 1\r\n---\r\nb: 2\r\n",
                 &[("a: 1\r\n", 1), ("---\r\nb: 2\r\n", 2)],
             ),
-            (
-                "a longer rule is no marker",
-                "a: |\n  x\n----\n",
-                &[("a: |\n  x\n----\n", 1)],
-            ),
+            ("a longer rule is no marker", "a: |\n  x\n----\n", &[("a: |\n  x\n----\n", 1)]),
             (
                 "indented rule in a block scalar",
                 "a: |\n  ---\nb: 1\n",
@@ -167,11 +143,7 @@ mod tests {
                 "---\n# Licence\n\n# Source: web/templates/app.yaml\na: 1\n",
                 Some("web/templates/app.yaml"),
             ),
-            (
-                "after the content",
-                "a: 1\n# Source: web/templates/app.yaml\n",
-                None,
-            ),
+            ("after the content", "a: 1\n# Source: web/templates/app.yaml\n", None),
             ("none", "a: 1\n", None),
         ];
         for (name, text, template) in table {

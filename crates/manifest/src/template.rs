@@ -10,13 +10,7 @@ use engine::model::object::ObjectKind;
 const MARKS: [&str; 4] = ["{{", "{%", "<%", "${"];
 
 /// Marks around a placeholder.
-const PAIRS: [(&str, &str); 5] = [
-    ("<", ">"),
-    ("@", "@"),
-    ("%", "%"),
-    ("__", "__"),
-    ("[[", "]]"),
-];
+const PAIRS: [(&str, &str); 5] = [("<", ">"), ("@", "@"), ("%", "%"), ("__", "__"), ("[[", "]]")];
 
 /// Whether the text is a template, which is not YAML before it is rendered.
 pub(super) fn is_template(text: &str) -> bool {
@@ -87,8 +81,7 @@ pub(super) fn is_unrendered(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> bo
 
 pub(super) fn holds_placeholder(tree: &Tree<'_>, id: Id, path: &str) -> bool {
     tree.at(id, path).is_some_and(|value| {
-        tree.scalars(tree.target(value))
-            .any(|scalar| is_placeholder(&scalar.text))
+        tree.scalars(tree.target(value)).any(|scalar| is_placeholder(&scalar.text))
     })
 }
 
@@ -134,9 +127,7 @@ mod tests {
         ] {
             assert!(is_placeholder(text), "{text}");
         }
-        for text in [
-            "", "web", "25%", "a@b", "<", "__", "$", "100%", "1<2>3", "_a_",
-        ] {
+        for text in ["", "web", "25%", "a@b", "<", "__", "$", "100%", "1<2>3", "_a_"] {
             assert!(!is_placeholder(text), "{text}");
         }
     }
@@ -183,28 +174,13 @@ mod tests {
     #[test]
     fn only_kinds_that_are_read_make_a_manifest() {
         for (text, expected) in [
-            (
-                "apiVersion: apps/v1\nkind: Deployment # here\nspec: [\n",
-                true,
-            ),
-            (
-                "kind: \"PersistentVolumeClaim\"\r\napiVersion: 'v1'\r\nspec: [\r\n",
-                true,
-            ),
-            (
-                "{\"apiVersion\": \"v1\",\n \"kind\": \"Pod\", \"spec\": [\n",
-                false,
-            ),
-            (
-                "{\n  \"apiVersion\": \"v1\",\n  \"kind\": \"Pod\",\n  \"spec\": [\n",
-                true,
-            ),
+            ("apiVersion: apps/v1\nkind: Deployment # here\nspec: [\n", true),
+            ("kind: \"PersistentVolumeClaim\"\r\napiVersion: 'v1'\r\nspec: [\r\n", true),
+            ("{\"apiVersion\": \"v1\",\n \"kind\": \"Pod\", \"spec\": [\n", false),
+            ("{\n  \"apiVersion\": \"v1\",\n  \"kind\": \"Pod\",\n  \"spec\": [\n", true),
             ("apiVersion: v1\nkind: List\nitems: [\n", true),
             ("apiVersion: v1\nkind: Service\nspec: [\n", false),
-            (
-                "apiVersion: example.com/v1\nkind: Deployment\nspec: [\n",
-                false,
-            ),
+            ("apiVersion: example.com/v1\nkind: Deployment\nspec: [\n", false),
             ("spec:\n  apiVersion: v1\n  kind: Pod\n  a: [\n", false),
             ("a: [\n", false),
         ] {

@@ -234,8 +234,7 @@ impl<'t> Tree<'t> {
     /// The value at the end of `path`, whose keys are separated with dots, with aliases and `<<`
     /// followed.
     pub(crate) fn at(&self, id: Id, path: &str) -> Option<Id> {
-        path.split('.')
-            .try_fold(id, |id, name| Some(self.entry(id, name)?.1))
+        path.split('.').try_fold(id, |id, name| Some(self.entry(id, name)?.1))
     }
 
     /// The keys that are set more than once in `id`, in the order of the text, with aliases not
@@ -257,18 +256,13 @@ impl<'t> Tree<'t> {
         // Equal keys are then next to each other, in the order of the text.
         keys.sort_unstable();
         let pairs = keys.windows(2).filter(|pair| pair[0].0 == pair[1].0);
-        let repeated = pairs.map(|pair| Repeated {
-            first: pair[0].1,
-            second: pair[1].1,
-        });
+        let repeated = pairs.map(|pair| Repeated { first: pair[0].1, second: pair[1].1 });
         repeated.collect()
     }
 
     /// The scalar that starts at the byte `at` of the text.
     pub(super) fn scalar_at(&self, at: usize) -> Option<&Scalar<'t>> {
-        let first = self
-            .nodes
-            .partition_point(|node| (node.start as usize) < at);
+        let first = self.nodes.partition_point(|node| (node.start as usize) < at);
         self.nodes[first..]
             .iter()
             .take_while(|node| node.start as usize == at)

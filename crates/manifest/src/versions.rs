@@ -42,12 +42,7 @@ mod tests {
     #[test]
     fn old_versions_are_read_as_their_successors() {
         for (api_version, kind, name, since) in [
-            (
-                "extensions/v1beta1",
-                "Deployment",
-                Some("Deployment"),
-                Some("1.16"),
-            ),
+            ("extensions/v1beta1", "Deployment", Some("Deployment"), Some("1.16")),
             ("extensions/v1beta1", "Ingress", None, None),
             ("batch/v1beta1", "CronJob", Some("CronJob"), Some("1.25")),
             ("apps/v1", "Deployment", Some("Deployment"), None),
@@ -55,11 +50,7 @@ mod tests {
             ("v1", "Service", None, None),
         ] {
             let found = kind_of(api_version, kind);
-            assert_eq!(
-                found.map(|(kind, _)| kind.name()),
-                name,
-                "{api_version} {kind}"
-            );
+            assert_eq!(found.map(|(kind, _)| kind.name()), name, "{api_version} {kind}");
             let gone = found.and_then(|(_, gone)| gone);
             assert_eq!(gone.map(|it| it.since), since, "{api_version} {kind}");
         }

@@ -49,13 +49,7 @@ fn visit_node<'t>(
                 (items, item_kind.map(|it| (api_version, it)))
             }
             None => {
-                let manifest = Manifest {
-                    tree,
-                    id,
-                    api_version,
-                    kind,
-                    part,
-                };
+                let manifest = Manifest { tree, id, api_version, kind, part };
                 each(&manifest, path);
                 return 0;
             }

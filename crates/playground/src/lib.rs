@@ -69,10 +69,7 @@ pub const RUNBOOK: [(&str, &str); 11] = [
     (codes::REPLICAS_SHARE_VOLUME, "too-many-replicas"),
     (codes::AUTOSCALER_EXCEEDS_VOLUME, "autoscaler"),
     (codes::WORKLOADS_SHARE_VOLUME, "shared-claim"),
-    (
-        codes::SINGLE_POD_VOLUME,
-        "readwriteoncepod-access-mode-already-in-use",
-    ),
+    (codes::SINGLE_POD_VOLUME, "readwriteoncepod-access-mode-already-in-use"),
     (codes::CO_LOCATION_IMPOSSIBLE, "drain-with-co-location"),
     (codes::NO_NODE_FOR_VOLUME, "no-node-for-volume"),
     (codes::UNSUPPORTED_ACCESS_MODE, "unbound-claim"),
@@ -180,9 +177,7 @@ impl Checked {
             return String::new();
         };
         let wanted = |object: &ObjectRef| *object == opened.finding.object;
-        let mut report = self
-            .parsed
-            .report(wanted, self.effective, &NoFiles, Format::Html);
+        let mut report = self.parsed.report(wanted, self.effective, &NoFiles, Format::Html);
         let is_opened =
             |it: &Located| it.place == opened.place && it.finding.rule == opened.finding.rule;
         report.findings.retain(is_opened);
@@ -204,12 +199,7 @@ impl Checked {
     /// # Errors
     /// Fails if the report cannot be written.
     pub fn report(&self) -> Result<String, String> {
-        let style = Style {
-            colour: false,
-            width: 80,
-            summary: false,
-            verbose: false,
-        };
+        let style = Style { colour: false, width: 80, summary: false, verbose: false };
         let mut json = Vec::new();
         report::write(&self.report, Format::Json, style, &mut json)
             .map_err(|error| error.to_string())?;

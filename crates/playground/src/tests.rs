@@ -34,19 +34,10 @@ fn the_example_hangs_where_its_volume_is_attached() {
     for cluster in CLUSTERS {
         let checked = checked(example(), cluster.facts);
         let hangs = !["k3s", "one-node"].contains(&cluster.name);
-        let expected = if hangs {
-            vec![codes::ROLLING_UPDATE_OVERLAP]
-        } else {
-            Vec::new()
-        };
+        let expected = if hangs { vec![codes::ROLLING_UPDATE_OVERLAP] } else { Vec::new() };
         assert_eq!(rules(&checked), expected, "{}", cluster.name);
         let repaired = repaired(&checked);
-        assert_eq!(
-            repaired.contains("type: Recreate"),
-            hangs,
-            "{}",
-            cluster.name
-        );
+        assert_eq!(repaired.contains("type: Recreate"), hangs, "{}", cluster.name);
         assert!(rules(&super::tests::checked(&repaired, cluster.facts)).is_empty());
     }
 }
@@ -119,19 +110,13 @@ fn a_finding_is_drawn_when_it_is_opened() {
     let checked = checked(&texts.join("---\n"), CLUSTERS[0].facts);
     let verdict: Value = serde_json::from_str(&checked.verdict()).unwrap();
     let objects = verdict["objects"].as_array().unwrap();
-    let names: Vec<_> = objects
-        .iter()
-        .map(|it| it["object"].as_str().unwrap())
-        .collect();
+    let names: Vec<_> = objects.iter().map(|it| it["object"].as_str().unwrap()).collect();
     assert_eq!(names, ["Deployment a", "Deployment b"]);
     assert!(!verdict.to_string().contains("<svg"));
     for (number, name) in names.iter().enumerate() {
         assert_eq!(objects[number]["findings"][0]["number"], number);
         let details = checked.details(number);
-        assert!(
-            details.contains("<svg") && details.contains(&format!("<p>{name}: ")),
-            "{details}"
-        );
+        assert!(details.contains("<svg") && details.contains(&format!("<p>{name}: ")), "{details}");
     }
     assert_eq!(checked.details(2), "");
 }
@@ -141,8 +126,5 @@ fn the_storage_table_has_every_part_of_the_catalog() {
     let contents: Value = serde_json::from_str(&contents()).unwrap();
     let rows = contents["storage"].as_array().unwrap();
     assert!(rows.len() > 150, "{}", rows.len());
-    assert_eq!(
-        contents["clusters"].as_array().unwrap().len(),
-        CLUSTERS.len()
-    );
+    assert_eq!(contents["clusters"].as_array().unwrap().len(), CLUSTERS.len());
 }

@@ -32,10 +32,8 @@ pub(super) struct Files {
 
 /// Finds everything under `paths`.
 pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repository) -> Files {
-    let (outside, paths): (Vec<PathBuf>, Vec<PathBuf>) = paths
-        .iter()
-        .cloned()
-        .partition(|path| repository.leads_out(path));
+    let (outside, paths): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.iter().cloned().partition(|path| repository.leads_out(path));
     let mut found = find(&paths, exclude, &mut io::stdin().lock());
     let errors = found.errors.drain(..);
     let errors = errors.map(|error| unread(error, None, repository));
@@ -97,10 +95,7 @@ pub(super) fn refuse(reading: &mut Reading, unopened: Unopened, wish: Render) {
     match wish {
         Render::Never => {}
         Render::Require if unopened.missing != Some(Missing::Tool) => reading.unread.push(Unread {
-            message: format!(
-                "This {} cannot be rendered: {}.",
-                unopened.what, unopened.reason
-            ),
+            message: format!("This {} cannot be rendered: {}.", unopened.what, unopened.reason),
             path: Some(unopened.path.clone()),
             file: unopened.path,
             at: None,

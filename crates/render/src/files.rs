@@ -31,8 +31,7 @@ pub(super) fn text_inside(folder: &Path, file: &Path, most: u64) -> io::Result<S
 
 /// Whether the path `real`, whose links are followed, is in `folder` and not in Git's own.
 pub(super) fn is_inside(folder: &Path, real: &Path) -> bool {
-    real.strip_prefix(folder)
-        .is_ok_and(|inner| inner.iter().all(|part| part != OsStr::new(GIT)))
+    real.strip_prefix(folder).is_ok_and(|inner| inner.iter().all(|part| part != OsStr::new(GIT)))
 }
 
 /// The path with each `..` removed together with the part before it, as Go's `path.Clean` does. A

@@ -94,9 +94,6 @@ impl<'a> Paths<'a> {
 
     /// The places in which names in a root are looked up.
     const fn places(&self) -> Places<'_> {
-        Places {
-            repository: self.input.repository,
-            fetcher: &self.fetcher,
-        }
+        Places { repository: self.input.repository, fetcher: &self.fetcher }
     }
 }

@@ -15,29 +15,18 @@ pub(super) struct Reason {
 impl Reason {
     /// The reason is that something of this kind is missing.
     pub(super) fn of(missing: Missing, text: &str) -> Self {
-        Self {
-            text: without_user(text),
-            missing: Some(missing),
-        }
+        Self { text: without_user(text), missing: Some(missing) }
     }
 
     /// The report of the thing that is not rendered, a `what` with this path or name.
     pub(super) fn unopened(self, what: &str, path: String) -> Unopened {
-        Unopened {
-            what: what.to_owned(),
-            path,
-            reason: self.text,
-            missing: self.missing,
-        }
+        Unopened { what: what.to_owned(), path, reason: self.text, missing: self.missing }
     }
 }
 
 impl<T: Into<String>> From<T> for Reason {
     fn from(text: T) -> Self {
-        Self {
-            text: without_user(&text.into()),
-            missing: None,
-        }
+        Self { text: without_user(&text.into()), missing: None }
     }
 }
 
@@ -104,10 +93,7 @@ mod tests {
         for (text, shown) in [
             ("a", "a"),
             ("https://u:hunter2@a.example/b@v1", "https://a.example/b@v1"),
-            (
-                "Get \"https://u:h@nter2@a.example\": x@y",
-                "Get \"https://a.example\": x@y",
-            ),
+            ("Get \"https://u:h@nter2@a.example\": x@y", "Get \"https://a.example\": x@y"),
             (
                 "ssh://git@a.example/b and oci://u:p@c.example",
                 "ssh://a.example/b and oci://c.example",
@@ -116,10 +102,7 @@ mod tests {
             ("https://a.example/b@c", "https://a.example/b@c"),
             ("https://a.example:80/b@c", "https://a.example:80/b@c"),
             ("\"https://[::1]:80\", a@b", "\"https://[::1]:80\", a@b"),
-            (
-                "https://a.example:80: refused, a@b",
-                "https://a.example:80: refused, a@b",
-            ),
+            ("https://a.example:80: refused, a@b", "https://a.example:80: refused, a@b"),
             ("https://u:hun/ter2@a.example/b", "https://a.example/b"),
             ("https://u:hun#t?er2@a.example", "https://a.example"),
             ("\"https://u:hun\"ter2@a.example\"", "\"https://a.example\""),
@@ -127,14 +110,8 @@ mod tests {
             ("https://u'x:hunter2@a.example", "https://a.example"),
             ("https://u'x:hun/ter2@a.example", "https://a.example"),
             ("'https://u:hun'ter2@a.example'", "'https://a.example'"),
-            (
-                "'https://a.example': no, a@b",
-                "'https://a.example': no, a@b",
-            ),
-            (
-                "'https://a.example:80': refused, a@b",
-                "'https://a.example:80': refused, a@b",
-            ),
+            ("'https://a.example': no, a@b", "'https://a.example': no, a@b"),
+            ("'https://a.example:80': refused, a@b", "'https://a.example:80': refused, a@b"),
             ("https://u:hunter2", "https://"),
             ("HTTPS:/u:hunter2@a.example", "HTTPS:/a.example"),
             ("at https:u:hunter2@a.example", "at https:a.example"),

@@ -62,9 +62,7 @@ impl Repository {
     pub(super) fn leads_out(&self, path: &Path) -> bool {
         self.root.join(GIT).exists()
             && normal(&self.here.join(path)).starts_with(&self.root)
-            && path
-                .canonicalize()
-                .is_ok_and(|real| !real.starts_with(&self.root))
+            && path.canonicalize().is_ok_and(|real| !real.starts_with(&self.root))
     }
 
     /// The policy for the checked files: the nearest one in the directory of the first path or
@@ -73,11 +71,7 @@ impl Repository {
     pub fn policy_for(&self, paths: &[PathBuf]) -> Option<PathBuf> {
         let first = paths.iter().find_map(|path| path.canonicalize().ok());
         let first = first.unwrap_or_else(|| self.here.clone());
-        let folder = if first.is_dir() {
-            &first
-        } else {
-            first.parent()?
-        };
+        let folder = if first.is_dir() { &first } else { first.parent()? };
         let found = folder
             .ancestors()
             .take_while(|it| it.starts_with(&self.root) || *it == folder)
@@ -93,9 +87,9 @@ impl Repository {
     pub fn refuse_to_leave(&self, policy: &Path) -> io::Result<()> {
         let top = self.top_for_named(policy);
         match fs::canonicalize(policy) {
-            Ok(real) if !is_inside(&top, &real) => Err(io::Error::other(
-                "it is a link that leads out of the repository",
-            )),
+            Ok(real) if !is_inside(&top, &real) => {
+                Err(io::Error::other("it is a link that leads out of the repository"))
+            }
             // A file that cannot be read causes an error when it is read.
             _ => Ok(()),
         }

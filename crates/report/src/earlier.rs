@@ -96,11 +96,8 @@ impl Earlier {
             still += usize::from(is_known);
         }
         let earlier = self.findings.len() + self.stuck.len();
-        report.summary.compared = Some(Compared {
-            earlier,
-            still,
-            gone: earlier.saturating_sub(still),
-        });
+        report.summary.compared =
+            Some(Compared { earlier, still, gone: earlier.saturating_sub(still) });
         report.count();
     }
 }
@@ -178,21 +175,14 @@ mod tests {
             step: String::new(),
             denial: String::new(),
             remedies: Vec::new(),
-            suppressed: (action == Action::Ignore).then(|| Suppressed {
-                by: SuppressedBy::Object,
-                reason: "agreed".to_owned(),
-            }),
+            suppressed: (action == Action::Ignore)
+                .then(|| Suppressed { by: SuppressedBy::Object, reason: "agreed".to_owned() }),
             lowered: None,
         };
         let place = Place {
             file: file.to_owned(),
             path: None,
-            line: Line {
-                number: 1,
-                column: 1,
-                end_column: 2,
-                text: String::new(),
-            },
+            line: Line { number: 1, column: 1, end_column: 2, text: String::new() },
             template: None,
         };
         Located::new(finding, Some(place))
@@ -219,68 +209,25 @@ mod tests {
     #[test]
     fn only_what_is_there_no_better_than_before_is_new() {
         let cases = [
-            (
-                "the same, moved",
-                found("api", "moved.yaml", Action::Deny, &["data"]),
-                false,
-            ),
-            (
-                "the same",
-                found("api", "b.yaml", Action::Deny, &["data"]),
-                false,
-            ),
-            (
-                "one more of them",
-                found("api", "c.yaml", Action::Deny, &["data"]),
-                true,
-            ),
-            (
-                "graver than before",
-                found("web", "w.yaml", Action::Deny, &["data"]),
-                true,
-            ),
-            (
-                "milder than before",
-                found("db", "d.yaml", Action::Warn, &["data"]),
-                false,
-            ),
-            (
-                "another volume",
-                found("db", "d.yaml", Action::Deny, &["logs"]),
-                true,
-            ),
-            (
-                "a report without volumes",
-                found("old", "o.yaml", Action::Deny, &["data"]),
-                false,
-            ),
-            (
-                "suppressed before",
-                found("quiet", "q.yaml", Action::Deny, &["data"]),
-                true,
-            ),
-            (
-                "still suppressed",
-                found("quiet", "q.yaml", Action::Ignore, &["data"]),
-                false,
-            ),
+            ("the same, moved", found("api", "moved.yaml", Action::Deny, &["data"]), false),
+            ("the same", found("api", "b.yaml", Action::Deny, &["data"]), false),
+            ("one more of them", found("api", "c.yaml", Action::Deny, &["data"]), true),
+            ("graver than before", found("web", "w.yaml", Action::Deny, &["data"]), true),
+            ("milder than before", found("db", "d.yaml", Action::Warn, &["data"]), false),
+            ("another volume", found("db", "d.yaml", Action::Deny, &["logs"]), true),
+            ("a report without volumes", found("old", "o.yaml", Action::Deny, &["data"]), false),
+            ("suppressed before", found("quiet", "q.yaml", Action::Deny, &["data"]), true),
+            ("still suppressed", found("quiet", "q.yaml", Action::Ignore, &["data"]), false),
         ];
         let found = cases.iter().map(|(_, located, _)| located.clone());
-        let mut report = Report {
-            findings: found.collect(),
-            ..Report::default()
-        };
+        let mut report = Report { findings: found.collect(), ..Report::default() };
         earlier().compare(&mut report);
         for ((name, _, expected), located) in cases.iter().zip(&report.findings) {
             assert_eq!(located.is_new, Some(*expected), "{name}");
         }
         let summary = &report.summary;
         assert_eq!((summary.deny, summary.warn, summary.suppressed), (4, 0, 1));
-        let compared = Compared {
-            earlier: 6,
-            still: 4,
-            gone: 2,
-        };
+        let compared = Compared { earlier: 6, still: 4, gone: 2 };
         assert_eq!(summary.compared, Some(compared));
     }
 }

@@ -515,8 +515,7 @@ impl Report {
             let grave = gravest.get(&object).copied();
             (rank(namespace), grave, object, finding.action)
         });
-        self.stuck
-            .sort_by_cached_key(|it| rank(&it.case.volume.namespace));
+        self.stuck.sort_by_cached_key(|it| rank(&it.case.volume.namespace));
     }
 
     /// The errors and warnings.
@@ -528,8 +527,7 @@ impl Report {
 
     /// The errors and warnings that people see: those that are not in an earlier report.
     pub fn reported(&self) -> impl Iterator<Item = (Severity, &Located)> {
-        self.found()
-            .filter(|(_, located)| located.is_new != Some(false))
+        self.found().filter(|(_, located)| located.is_new != Some(false))
     }
 
     /// The stuck volumes that are not in an earlier report.

@@ -24,9 +24,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let overrides = report.overrides.iter();
     let overrides = overrides.map(|it| line("override", &it.to_string()));
     let open = report.open.iter().map(|it| line("not seen", it));
-    let findings = report
-        .reported()
-        .map(|(severity, it)| finding(severity, it));
+    let findings = report.reported().map(|(severity, it)| finding(severity, it));
     let unread = report.unread.iter().map(|unread| {
         let (place, message) = (code(&unread.place()), prose(&unread.message));
         format!("\n**error** {place}: {message}\n")
@@ -52,9 +50,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 fn stuck(stuck: &Stuck) -> String {
     let case = &stuck.case;
-    let command = stuck
-        .way_out()
-        .map(|(command, cost)| format!("\n{}\n\n{}\n", code(command), prose(cost)));
+    let command =
+        stuck.way_out().map(|(command, cost)| format!("\n{}\n\n{}\n", code(command), prose(cost)));
     format!(
         "\n**stuck now** `{}` {}\n\n{}\n{}",
         case.cause,
@@ -133,10 +130,7 @@ fn begins_reference(text: &str) -> bool {
         begin.is_some_and(|it| it.eq_ignore_ascii_case(start.as_bytes()))
     };
     let is_issue = begins("gh-") && text.as_bytes().get(3).is_some_and(u8::is_ascii_digit);
-    is_issue
-        || ["www.", "http", "ftp", "mailto", "xmpp"]
-            .into_iter()
-            .any(begins)
+    is_issue || ["www.", "http", "ftp", "mailto", "xmpp"].into_iter().any(begins)
 }
 
 #[cfg(test)]
@@ -147,14 +141,8 @@ mod tests {
     fn text_makes_no_markup() {
         for (text, markdown) in [
             ("claim \"data\" of 100 %", "claim \"data\" of 100 %"),
-            (
-                "run `kubectl get -o a|b` now",
-                "run \\`kubectl get -o a\\|b\\` now",
-            ),
-            (
-                "![x](http://e)<img>",
-                "\\!\\[x\\](h<!-- -->ttp\\://e)\\<img\\>",
-            ),
+            ("run `kubectl get -o a|b` now", "run \\`kubectl get -o a\\|b\\` now"),
+            ("![x](http://e)<img>", "\\!\\[x\\](h<!-- -->ttp\\://e)\\<img\\>"),
             ("@team #1 ` *b*", "@<!-- -->team #<!-- -->1 \\` \\*b\\*"),
             ("a``b` `c`", "a\\`\\`b\\` \\`c\\`"),
             ("WWW.e.org", "W<!-- -->WW.e.org"),

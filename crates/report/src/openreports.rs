@@ -31,10 +31,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         findings.push((severity, &located.finding));
     }
     let at = report.origin.as_ref().map(|origin| origin.at);
-    let items: Vec<Value> = namespaces
-        .iter()
-        .map(|(namespace, findings)| object(*namespace, findings, at))
-        .collect();
+    let items: Vec<Value> =
+        namespaces.iter().map(|(namespace, findings)| object(*namespace, findings, at)).collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
     out.write_all(safe::json(&list)?.as_bytes())
 }

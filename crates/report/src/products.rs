@@ -23,10 +23,7 @@ pub struct Product {
 impl Product {
     fn new(catalog: &Catalog, listed: Listed, class: &StorageClass) -> Self {
         let attach = catalog.attach(class.driver(), |_| Lookup::Absent);
-        Self {
-            summary: ClassSummary::new(catalog, class, ClassModes::default(), attach),
-            listed,
-        }
+        Self { summary: ClassSummary::new(catalog, class, ClassModes::default(), attach), listed }
     }
 
     /// The details to print besides the summary, each with its name.
@@ -84,10 +81,7 @@ pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError
 
 /// A class of this provisioner, without parameters.
 fn class_of(provisioner: &str) -> StorageClass {
-    StorageClass {
-        provisioner: provisioner.into(),
-        ..StorageClass::default()
-    }
+    StorageClass { provisioner: provisioner.into(), ..StorageClass::default() }
 }
 
 /// Whether each word of `name` is the start of a word in `known`.
@@ -95,10 +89,7 @@ pub fn is_called(name: &str, known: &[&str]) -> bool {
     let words = |text: &str| -> Vec<String> {
         let lower = text.to_lowercase();
         let words = lower.split(|letter: char| !letter.is_alphanumeric());
-        words
-            .filter(|it| !it.is_empty())
-            .map(str::to_owned)
-            .collect()
+        words.filter(|it| !it.is_empty()).map(str::to_owned).collect()
     };
     let known: Vec<String> = known.iter().flat_map(|it| words(it)).collect();
     let wanted = words(name);
@@ -138,9 +129,8 @@ fn shares(modes: &ModeSummary) -> &'static str {
 }
 
 /// The columns of [`table`].
-pub const COLUMNS: [&str; 7] = [
-    "product", "driver", "files", "blocks", "attached", "takes", "sure",
-];
+pub const COLUMNS: [&str; 7] =
+    ["product", "driver", "files", "blocks", "attached", "takes", "sure"];
 
 /// The current products, one row each, with the section of the catalog before the cells.
 pub fn table(products: &[Product]) -> Vec<(&str, [String; 7])> {
@@ -223,18 +213,8 @@ mod tests {
         for (name, expected) in [
             ("ebs.csi.aws.com", &["ebs.csi.aws.com"][..]),
             ("gp3", &["ebs.csi.aws.com"]),
-            (
-                "ebs",
-                &[
-                    "ebs.csi.aws.com",
-                    "ebs.csi.eks.amazonaws.com",
-                    "csi.block.xsky.com",
-                ],
-            ),
-            (
-                "Azure Disk",
-                &["disk.csi.azure.com", "localdisk.csi.acstor.io"],
-            ),
+            ("ebs", &["ebs.csi.aws.com", "ebs.csi.eks.amazonaws.com", "csi.block.xsky.com"]),
+            ("Azure Disk", &["disk.csi.azure.com", "localdisk.csi.acstor.io"]),
             ("longhorn", &["driver.longhorn.io"]),
             ("rook.rbd.csi.ceph.com", &["rook.rbd.csi.ceph.com"]),
             ("no such storage", &[]),
@@ -249,10 +229,7 @@ mod tests {
     fn what_unlocks_sharing_is_said() {
         let products = named("ebs", Catalog::embedded().unwrap()).unwrap();
         let summary = &products[0].summary;
-        assert_eq!(
-            (shares(&summary.filesystem), shares(&summary.block)),
-            ("no", "maybe")
-        );
+        assert_eq!((shares(&summary.filesystem), shares(&summary.block)), ("no", "maybe"));
         let takes = &cells(&products[0])[5];
         assert!(takes.contains("io2"), "{takes}");
         let products = named("longhorn", Catalog::embedded().unwrap()).unwrap();

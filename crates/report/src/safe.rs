@@ -49,9 +49,7 @@ fn is_hidden(letter: char) -> bool {
     }
     letter.is_control()
         || u32::from(letter) & 0xfffe == 0xfffe
-        || HIDDEN
-            .iter()
-            .any(|(first, last)| (*first..=*last).contains(&letter))
+        || HIDDEN.iter().any(|(first, last)| (*first..=*last).contains(&letter))
 }
 
 /// Whether a terminal or a pipeline may interpret this as the end of a line, or as a tab.
@@ -62,8 +60,7 @@ const fn is_break(letter: char) -> bool {
 /// Whether a pipeline finds a command at the start of `text`: `##[`, `##vso[`, `##teamcity[`.
 fn is_marker(text: &str) -> bool {
     text.strip_prefix("##").is_some_and(|rest| {
-        rest.trim_start_matches(|letter: char| letter.is_ascii_alphabetic())
-            .starts_with('[')
+        rest.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()).starts_with('[')
     })
 }
 
@@ -381,10 +378,7 @@ mod tests {
             ("two\r\nlines\there", "two  lines here"),
             ("a\u{2028}b\u{85}c", "a b c"),
             ("\x1b[31mred", "\\u{1b}[31mred"),
-            (
-                "a\u{202e}b\u{2069}\u{200f}",
-                "a\\u{202e}b\\u{2069}\\u{200f}",
-            ),
+            ("a\u{202e}b\u{2069}\u{200f}", "a\\u{202e}b\\u{2069}\\u{200f}"),
             ("a\u{fffe}\u{10ffff}", "a\\u{fffe}\\u{10ffff}"),
             ("::stop-commands::x", "\\u{3a}:stop-commands::x"),
             ("a\n::error::x", "a \\u{3a}:error::x"),

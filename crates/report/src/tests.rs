@@ -57,41 +57,20 @@ fn place(file: &str, path: Option<&str>, template: Option<&str>) -> Place {
 }
 
 fn report() -> Report {
-    let mut denied = finding(
-        codes::ROLLING_UPDATE_OVERLAP,
-        Outcome::Deadlock,
-        Action::Deny,
-        "web",
-    );
+    let mut denied = finding(codes::ROLLING_UPDATE_OVERLAP, Outcome::Deadlock, Action::Deny, "web");
     denied.remedies.push(Proposal {
         remedy: remedy::named("recreate").unwrap(),
         patch: serde_json::from_value(json!([
             {"op": "replace", "path": "/spec/strategy", "value": {"type": "Recreate"}}]))
         .unwrap(),
     });
-    let mut warned = finding(
-        codes::REPLICAS_SHARE_VOLUME,
-        Outcome::Unknown,
-        Action::Warn,
-        "api",
-    );
+    let mut warned = finding(codes::REPLICAS_SHARE_VOLUME, Outcome::Unknown, Action::Warn, "api");
     warned.object.kind = "StatefulSet".into();
-    let mut suppressed = finding(
-        codes::ROLLING_UPDATE_OVERLAP,
-        Outcome::Delay,
-        Action::Ignore,
-        "old",
-    );
-    suppressed.suppressed = Some(Suppressed {
-        by: SuppressedBy::Object,
-        reason: "gone next week".to_owned(),
-    });
-    let ignored = finding(
-        codes::UNRESOLVED_CLAIM,
-        Outcome::Unknown,
-        Action::Ignore,
-        "old",
-    );
+    let mut suppressed =
+        finding(codes::ROLLING_UPDATE_OVERLAP, Outcome::Delay, Action::Ignore, "old");
+    suppressed.suppressed =
+        Some(Suppressed { by: SuppressedBy::Object, reason: "gone next week".to_owned() });
+    let ignored = finding(codes::UNRESOLVED_CLAIM, Outcome::Unknown, Action::Ignore, "old");
     let web = place("./deploy/a b.yaml", Some("deploy/a b.yaml"), None);
     let rendered = place("-", None, Some("shop/templates/api.yaml"));
     let mut summary = Summary {
@@ -225,12 +204,7 @@ fn of_cluster() -> Report {
 }
 
 fn written(report: &Report, format: Format) -> String {
-    let style = Style {
-        colour: false,
-        width: 80,
-        summary: false,
-        verbose: false,
-    };
+    let style = Style { colour: false, width: 80, summary: false, verbose: false };
     let mut out = Vec::new();
     write(report, format, style, &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -245,12 +219,7 @@ fn text_shows_the_line_at_fault() {
 fn mark(number: usize, text: &str, label: &str, is_fault: bool) -> super::Mark {
     let column = text.len() - text.trim_start().len() + 1;
     super::Mark {
-        line: Line {
-            number,
-            column,
-            end_column: text.chars().count() + 1,
-            text: text.to_owned(),
-        },
+        line: Line { number, column, end_column: text.chars().count() + 1, text: text.to_owned() },
         before: "  # between".to_owned(),
         label: label.to_owned(),
         is_fault,
@@ -260,10 +229,8 @@ fn mark(number: usize, text: &str, label: &str, is_fault: bool) -> super::Mark {
 /// A report with `number` objects that have the same fault, each with a claim in another file.
 fn pictures(number: usize) -> Report {
     let mut report = Report::default();
-    let excerpt = |file: &str, marks: Vec<super::Mark>| super::Excerpt {
-        file: file.to_owned(),
-        marks,
-    };
+    let excerpt =
+        |file: &str, marks: Vec<super::Mark>| super::Excerpt { file: file.to_owned(), marks };
     for at in 0..number {
         let mut located = report_of(at);
         located.by_fix = Some("`check --fix` does it".to_owned());
@@ -273,22 +240,12 @@ fn pictures(number: usize) -> Report {
                 vec![
                     mark(9, "  strategy: {type: RollingUpdate}", "one by one", true),
                     mark(11, "  replicas: 1", "a single line is between", false),
-                    mark(
-                        40,
-                        "            claimName: data",
-                        "defined in pvc.yaml:7",
-                        false,
-                    ),
+                    mark(40, "            claimName: data", "defined in pvc.yaml:7", false),
                 ],
             ),
             excerpt(
                 "pvc.yaml",
-                vec![mark(
-                    7,
-                    "  accessModes: [ReadWriteOnce]",
-                    "ReadWriteOnce",
-                    false,
-                )],
+                vec![mark(7, "  accessModes: [ReadWriteOnce]", "ReadWriteOnce", false)],
             ),
         ];
         report.summary.count(&located.finding);
@@ -326,23 +283,13 @@ fn narrow_terminals_and_long_lines_show_what_is_at_fault() {
     let mut report = pictures(1);
     let long = format!("{}claimName: data{}", " ".repeat(2500), "x".repeat(2500));
     report.findings[0].excerpts[0].marks[2] = super::Mark {
-        line: Line {
-            number: 40,
-            column: 2501,
-            end_column: 2516,
-            text: long,
-        },
+        line: Line { number: 40, column: 2501, end_column: 2516, text: long },
         ..mark(40, "", "here", false)
     };
     report.findings[0].excerpts[0].marks[0].line.text = "\tstrategy: {type: \"数é\"}".to_owned();
     report.findings[0].finding.object.name = "n".repeat(253).into();
     let mut out = Vec::new();
-    let style = Style {
-        colour: false,
-        width: 60,
-        summary: false,
-        verbose: false,
-    };
+    let style = Style { colour: false, width: 60, summary: false, verbose: false };
     write(&report, Format::Text, style, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert!(text.contains("claimName: data"), "{text}");
@@ -356,15 +303,9 @@ fn a_report_of_a_cluster_begins_with_what_is_stuck() {
     insta::assert_snapshot!("cluster_wide", written(&of_cluster(), Format::Wide));
     insta::assert_snapshot!("cluster_concise", written(&of_cluster(), Format::Concise));
     let json: Value = serde_json::from_str(&written(&of_cluster(), Format::Json)).unwrap();
-    assert_eq!(
-        json["cluster"],
-        json!({"name": "production", "time": "2026-11-25T12:00:00Z"})
-    );
+    assert_eq!(json["cluster"], json!({"name": "production", "time": "2026-11-25T12:00:00Z"}));
     assert_eq!(json["stuck"][0]["cause"], "rollout-overlap");
-    assert_eq!(
-        json["stuck"][0]["owner"]["name"],
-        "Helm release web in shop"
-    );
+    assert_eq!(json["stuck"][0]["owner"]["name"], "Helm release web in shop");
     assert_eq!(json["overrides"][0]["sets"], json!({"action": "warn"}));
     assert_eq!(json["overrides"][0]["since"], "2026-11-20T12:00:00Z");
     assert_eq!(json["summary"]["stuck"], 1);
@@ -375,21 +316,13 @@ fn text_of_nothing_says_so() {
     let mut report = Report::default();
     report.summary.files = 1;
     report.summary.judged = 2;
-    assert_eq!(
-        written(&report, Format::Text),
-        "No findings. 2 objects checked in 1 file.\n"
-    );
+    assert_eq!(written(&report, Format::Text), "No findings. 2 objects checked in 1 file.\n");
 }
 
 #[test]
 fn colours_come_only_when_asked_for() {
     let mut out = Vec::new();
-    let style = Style {
-        colour: true,
-        width: 80,
-        summary: false,
-        verbose: false,
-    };
+    let style = Style { colour: true, width: 80, summary: false, verbose: false };
     write(&report(), Format::Text, style, &mut out).unwrap();
     assert!(out.contains(&0x1b));
     assert!(!written(&report(), Format::Text).contains('\x1b'));
@@ -475,10 +408,7 @@ fn sarif_points_to_the_place_and_names_the_suppression() {
     assert_eq!(physical["region"]["startLine"], 14);
     assert_eq!(results[0]["level"], "error");
     let index = usize::try_from(results[0]["ruleIndex"].as_u64().unwrap()).unwrap();
-    assert_eq!(
-        run["tool"]["driver"]["rules"][index]["id"],
-        results[0]["ruleId"]
-    );
+    assert_eq!(run["tool"]["driver"]["rules"][index]["id"], results[0]["ruleId"]);
     let rendered = &results[1]["locations"][0]["physicalLocation"];
     assert_eq!(
         *rendered,
@@ -539,12 +469,7 @@ fn concise_is_a_line_each() {
 
 #[test]
 fn a_summary_counts_and_names_nothing() {
-    let style = Style {
-        colour: false,
-        width: 80,
-        summary: true,
-        verbose: false,
-    };
+    let style = Style { colour: false, width: 80, summary: true, verbose: false };
     for format in [Format::Text, Format::Concise] {
         let mut out = Vec::new();
         write(&report(), format, style, &mut out).unwrap();
@@ -562,23 +487,12 @@ fn findings_on_one_object_are_reported_together() {
     report.findings.insert(1, other);
     let text = written(&report, Format::Text);
     assert_eq!(text.matches("error[").count(), 2, "{text}");
-    assert!(
-        text.contains("error[replicas-share-volume] too: "),
-        "{text}"
-    );
-    assert_eq!(
-        text.matches("= help: set spec.strategy").count(),
-        1,
-        "{text}"
-    );
+    assert!(text.contains("error[replicas-share-volume] too: "), "{text}");
+    assert_eq!(text.matches("= help: set spec.strategy").count(), 1, "{text}");
     let text = written(&report, Format::Wide);
     assert_eq!(text.matches("remedies: recreate").count(), 1, "{text}");
     let text = written(&report, Format::Text);
-    assert_eq!(
-        text.matches(report.findings[0].finding.remedies[0].remedy.cost)
-            .count(),
-        0
-    );
+    assert_eq!(text.matches(report.findings[0].finding.remedies[0].remedy.cost).count(), 0);
 }
 
 /// Two overlays of one base have the same fault.
@@ -590,10 +504,7 @@ fn what_was_reported_of_an_object_is_not_reported_again() {
     report.findings.insert(1, other);
     let text = written(&report, Format::Text);
     assert!(!text.contains("too: "), "{text}");
-    assert!(
-        text.contains("= note: the same in what is rendered from overlays/b"),
-        "{text}"
-    );
+    assert!(text.contains("= note: the same in what is rendered from overlays/b"), "{text}");
     report.findings[0].finding.action = Action::Warn;
     let text = written(&report, Format::Text);
     assert!(
@@ -607,35 +518,23 @@ fn the_page_needs_nothing_beside_itself() {
     let mut report = report();
     report.findings[0].finding.object.name = "<script>alert(1)</script>".into();
     let page = written(&report, Format::Html);
-    for word in [
-        "<script", "http:", "https:", "src=", "<link", "@import", "url(",
-    ] {
+    for word in ["<script", "http:", "https:", "src=", "<link", "@import", "url("] {
         assert!(!page.contains(word), "{word}");
     }
     // Screen readers need more than names: every picture describes its content.
     assert_eq!(
         page.matches("<svg ").count(),
-        page.matches("role=\"img\" aria-label=\"data is attached to ")
-            .count()
+        page.matches("role=\"img\" aria-label=\"data is attached to ").count()
     );
     assert!(page.matches("<svg ").count() >= 5);
-    assert!(
-        page.contains("<del>-   strategy: {type: RollingUpdate}"),
-        "{page}"
-    );
-    assert!(
-        page.contains("<ins>+   strategy: {type: Recreate}"),
-        "{page}"
-    );
+    assert!(page.contains("<del>-   strategy: {type: RollingUpdate}"), "{page}");
+    assert!(page.contains("<ins>+   strategy: {type: Recreate}"), "{page}");
 }
 
 #[test]
 fn the_page_of_a_cluster_leads_to_each_namespace() {
     let page = written(&of_cluster(), Format::Html);
-    assert!(
-        page.contains("Cluster production, 2026-11-25T12:00:00Z"),
-        "{page}"
-    );
+    assert!(page.contains("Cluster production, 2026-11-25T12:00:00Z"), "{page}");
     assert_eq!(page.matches("<article").count(), 3, "one card an object");
     let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}\n{page}"));
     let order = [
@@ -649,10 +548,7 @@ fn the_page_of_a_cluster_leads_to_each_namespace() {
     ];
     assert!(order.is_sorted(), "{order:?}");
     for name in ["shop", "blog"] {
-        for place in [
-            format!("href=\"#namespace-{name}\""),
-            format!("id=\"namespace-{name}\""),
-        ] {
+        for place in [format!("href=\"#namespace-{name}\""), format!("id=\"namespace-{name}\"")] {
             assert_eq!(page.matches(&place).count(), 1, "{place}");
         }
     }

@@ -67,12 +67,8 @@ struct Said<'r> {
 /// Prints a block for each stuck volume and each object with findings, then suppressions and
 /// notices. The blocks of a cluster are grouped by namespace.
 fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let renderer = if style.colour {
-        Renderer::styled()
-    } else {
-        Renderer::plain()
-    }
-    .term_width(style.width);
+    let renderer =
+        if style.colour { Renderer::styled() } else { Renderer::plain() }.term_width(style.width);
     let mut said = Said::default();
     let print = |group: Group<'_>, out: &mut dyn Write| {
         writeln!(out, "{}\n", without_empty_frame(&renderer.render(&[group])))
@@ -176,10 +172,7 @@ fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         widths.max().unwrap_or_default()
     });
     for [namespace, object, what, command] in &rows {
-        writeln!(
-            out,
-            "{namespace:first$}  {object:second$}  {what:third$}  {command}"
-        )?;
+        writeln!(out, "{namespace:first$}  {object:second$}  {what:third$}  {command}")?;
     }
     writeln!(out)
 }
@@ -315,11 +308,7 @@ fn excerpt(excerpt: &Excerpt, context: bool, width: usize) -> Option<Snippet<'_,
         let Some(span) = window.span(&mark.line) else {
             continue;
         };
-        let kind = if mark.is_fault {
-            AnnotationKind::Primary
-        } else {
-            AnnotationKind::Context
-        };
+        let kind = if mark.is_fault { AnnotationKind::Primary } else { AnnotationKind::Context };
         let span = start + span.start..start + span.end;
         annotations.push(kind.span(span).label(mark.label.as_str()));
     }
@@ -352,10 +341,7 @@ impl Window {
         if rest.next().is_some() {
             text.push('…');
         }
-        Self {
-            text,
-            cut: cut.saturating_sub(1),
-        }
+        Self { text, cut: cut.saturating_sub(1) }
     }
 
     /// The byte range of the columns of the line; `None` if it was cut off.
@@ -369,9 +355,7 @@ impl Window {
 /// The byte offset of the character `column` of a line, counted from 1.
 fn byte_of(line: &str, column: usize) -> usize {
     let mut letters = line.char_indices();
-    letters
-        .nth(column.saturating_sub(1))
-        .map_or(line.len(), |(at, _)| at)
+    letters.nth(column.saturating_sub(1)).map_or(line.len(), |(at, _)| at)
 }
 
 /// The waiting pods, the reason, and the command that ends the wait.
@@ -450,11 +434,7 @@ fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
     let Some((before, _)) = message.split_once(SETTLE) else {
         return message;
     };
-    if std::mem::replace(settled, true) {
-        before.trim_end()
-    } else {
-        message
-    }
+    if std::mem::replace(settled, true) { before.trim_end() } else { message }
 }
 
 /// The note for a finding that has the same text as an earlier one.
@@ -510,9 +490,7 @@ fn snippet(place: &Place, width: usize) -> Snippet<'_, Annotation<'_>> {
 }
 
 fn origin(place: &Place) -> Origin<'_> {
-    Origin::path(place.file.as_str())
-        .line(place.line.number)
-        .char_column(place.line.column)
+    Origin::path(place.file.as_str()).line(place.line.number).char_column(place.line.column)
 }
 
 /// Wraps the text to lines that fit in a window, including the frame around it.

@@ -57,11 +57,7 @@ fn findings(summary: &Summary) -> String {
         (0, 0) => format!(
             "No {}findings{}",
             if new { "new " } else { "" },
-            if summary.unopened.is_empty() {
-                ""
-            } else {
-                " in what was looked at"
-            },
+            if summary.unopened.is_empty() { "" } else { " in what was looked at" },
         ),
         (errors, warnings) if new => format!("New: {}", severities(errors, warnings)),
         (errors, warnings) => severities(errors, warnings),
@@ -206,11 +202,7 @@ pub struct Counts<'r> {
 
 impl fmt::Display for Counts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = if self.name.is_empty() {
-            "cluster"
-        } else {
-            self.name
-        };
+        let name = if self.name.is_empty() { "cluster" } else { self.name };
         let found = severities(self.errors, self.warnings);
         match (self.stuck, self.errors + self.warnings) {
             (0, _) => write!(f, "{name}: {found}"),
@@ -260,16 +252,10 @@ pub(super) struct Section<'r> {
 /// The sections of a report: for a cluster, one per namespace, the worst first.
 pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
     let found: Vec<(Severity, &Located)> = report.reported().collect();
-    let mut objects: Vec<Vec<_>> = found
-        .chunk_by(|(_, a), (_, b)| same_object(a, b))
-        .map(<[_]>::to_vec)
-        .collect();
+    let mut objects: Vec<Vec<_>> =
+        found.chunk_by(|(_, a), (_, b)| same_object(a, b)).map(<[_]>::to_vec).collect();
     if !report.summary.cluster {
-        return vec![Section {
-            counts: None,
-            stuck: Vec::new(),
-            objects,
-        }];
+        return vec![Section { counts: None, stuck: Vec::new(), objects }];
     }
     let namespaces = by_namespace(report).into_iter();
     let sections = namespaces.map(|counts| {

@@ -145,10 +145,8 @@ impl Access {
     }
 
     async fn read(&self) -> Result<Config, ConnectError> {
-        let options = KubeConfigOptions {
-            context: self.context.clone(),
-            ..KubeConfigOptions::default()
-        };
+        let options =
+            KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         if let Some(file) = &self.kubeconfig {
             let read = async {
                 let kubeconfig = Kubeconfig::read_from(file)?;
@@ -164,10 +162,7 @@ impl Access {
             Err(error) => error.to_string(),
         };
         match &self.context {
-            Some(context) => Err(ConnectError::Context {
-                context: context.clone(),
-                reason: error,
-            }),
+            Some(context) => Err(ConnectError::Context { context: context.clone(), reason: error }),
             None => Config::incluster().map_err(|in_cluster| ConnectError::NoCluster {
                 kubeconfig: error,
                 in_cluster: in_cluster.to_string(),
@@ -190,10 +185,7 @@ pub(super) fn listening_client(
     config: Config,
     statuses: &Arc<Statuses>,
 ) -> Result<Client, ConnectError> {
-    let listen = layer_fn(|inner| Listening {
-        inner,
-        statuses: Arc::clone(statuses),
-    });
+    let listen = layer_fn(|inner| Listening { inner, statuses: Arc::clone(statuses) });
     checked(config, |config| {
         let builder = ClientBuilder::try_from(config)?;
         Ok(builder.with_layer(&listen).build())

@@ -70,9 +70,7 @@ mod tests {
         assert!(cluster.view().claim("default", "data").found().is_some());
         assert_eq!(cluster.view().claim("shop", "data"), Lookup::Absent);
         assert_eq!(cluster.count(ObjectKind::Node), 1);
-        let web = cluster
-            .view()
-            .workload(WorkloadKind::Deployment, "shop", "web");
+        let web = cluster.view().workload(WorkloadKind::Deployment, "shop", "web");
         assert!(web.found().is_some());
         assert_eq!(cluster.view().volume("pv"), Lookup::Absent);
     }
@@ -98,9 +96,6 @@ mod tests {
         }
         let broken = "apiVersion: v1\nkind: Node\na: [";
         let both = load_folder(&folder(&[("a.yaml", broken), ("b.yaml", broken)])).unwrap_err();
-        assert!(
-            both.contains("a.yaml:") && both.contains("b.yaml:"),
-            "{both}"
-        );
+        assert!(both.contains("a.yaml:") && both.contains("b.yaml:"), "{both}");
     }
 }

@@ -61,11 +61,8 @@ impl FakeApiServer {
             gate: watch::Sender::new(true),
             gets: watch::Sender::new(0),
         };
-        let mut server = Self {
-            address: ([127, 0, 0, 1], 0).into(),
-            state: Arc::new(state),
-            runtime: None,
-        };
+        let mut server =
+            Self { address: ([127, 0, 0, 1], 0).into(), state: Arc::new(state), runtime: None };
         server.start();
         server
     }
@@ -166,11 +163,7 @@ impl FakeApiServer {
     pub(super) fn forget_and_expire(&self, list: &str, object: &Value) {
         let mut inner = self.lock();
         let path = path_of(list, object);
-        inner
-            .objects
-            .entry(list.to_owned())
-            .or_default()
-            .remove(&path);
+        inner.objects.entry(list.to_owned()).or_default().remove(&path);
         inner.gone.insert(list.to_owned());
         inner.watches.remove(list);
     }
@@ -266,20 +259,13 @@ async fn answer(state: &State, uri: &Uri) -> Response<Body> {
     }
     let initial = query.contains_key("sendInitialEvents");
     if initial && inner.no_streaming {
-        return failure(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "sendInitialEvents is forbidden",
-        );
+        return failure(StatusCode::UNPROCESSABLE_ENTITY, "sendInitialEvents is forbidden");
     }
     if query.get("watch") == Some(&"true") {
         if initial {
             *inner.lists.entry(path.clone()).or_default() += 1;
         }
-        let from = if initial {
-            None
-        } else {
-            query.get("resourceVersion")
-        };
+        let from = if initial { None } else { query.get("resourceVersion") };
         if initial && inner.no_bookmarks {
             return Response::new(Body::empty());
         }
@@ -298,9 +284,7 @@ fn get(inner: &Inner, path: &str) -> Response<Body> {
 }
 
 fn list(inner: &Inner, path: &str, query: &HashMap<&str, &str>) -> Response<Body> {
-    let from: usize = query
-        .get("continue")
-        .map_or(0, |from| from.parse().unwrap());
+    let from: usize = query.get("continue").map_or(0, |from| from.parse().unwrap());
     let limit: usize = query["limit"].parse().unwrap();
     // The list of one namespace is a part of the list of all namespaces.
     let parts: Vec<&str> = path.split('/').collect();
@@ -314,20 +298,11 @@ fn list(inner: &Inner, path: &str, query: &HashMap<&str, &str>) -> Response<Body
     let is_in = |object: &&Value| {
         namespace.is_none_or(|namespace| object["metadata"]["namespace"] == namespace)
     };
-    let objects: Vec<&Value> = inner
-        .objects
-        .get(&of_all)
-        .into_iter()
-        .flat_map(BTreeMap::values)
-        .filter(is_in)
-        .collect();
+    let objects: Vec<&Value> =
+        inner.objects.get(&of_all).into_iter().flat_map(BTreeMap::values).filter(is_in).collect();
     let page: Vec<_> = objects.iter().skip(from).take(limit).collect();
     let next = from + page.len();
-    let continue_at = if next < objects.len() {
-        next.to_string()
-    } else {
-        String::new()
-    };
+    let continue_at = if next < objects.len() { next.to_string() } else { String::new() };
     let mut metadata =
         json!({"resourceVersion": inner.version.to_string(), "continue": continue_at});
     if next < objects.len() && !query.contains_key("fieldSelector") {
@@ -348,21 +323,10 @@ fn watch_list(inner: &mut Inner, path: &str, from: Option<u64>) -> Response<Body
         } else {
             let since =
                 |(list, version, _): &&(String, u64, String)| list == path && *version > from;
-            lines.extend(
-                inner
-                    .events
-                    .iter()
-                    .filter(since)
-                    .map(|(_, _, line)| line.as_str()),
-            );
+            lines.extend(inner.events.iter().filter(since).map(|(_, _, line)| line.as_str()));
         }
     } else {
-        for object in inner
-            .objects
-            .get(path)
-            .into_iter()
-            .flat_map(BTreeMap::values)
-        {
+        for object in inner.objects.get(path).into_iter().flat_map(BTreeMap::values) {
             lines += &event_line("ADDED", object);
         }
         let metadata = json!({"resourceVersion": inner.version.to_string(),
@@ -373,17 +337,12 @@ fn watch_list(inner: &mut Inner, path: &str, from: Option<u64>) -> Response<Body
         );
     }
     let (sender, receiver) = mpsc::unbounded_channel();
-    inner
-        .watches
-        .entry(path.to_owned())
-        .or_default()
-        .push(sender);
+    inner.watches.entry(path.to_owned()).or_default().push(sender);
     let events = stream::unfold(receiver, async |mut receiver| {
         receiver.recv().await.map(|line| (line, receiver))
     });
-    let body = stream::iter([lines])
-        .chain(events)
-        .map(|line| Ok::<_, Infallible>(Bytes::from(line)));
+    let body =
+        stream::iter([lines]).chain(events).map(|line| Ok::<_, Infallible>(Bytes::from(line)));
     Response::new(Body::from_stream(body))
 }
 

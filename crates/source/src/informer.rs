@@ -166,8 +166,7 @@ impl Informer {
                 return judged;
             }
             truncate(&mut requests, left, &mut lookups);
-            self.send(requests, Freshness::Any, &mut lookups, deadline)
-                .await;
+            self.send(requests, Freshness::Any, &mut lookups, deadline).await;
         }
         self.judge(&lookups, &mut judge)
     }
@@ -199,8 +198,7 @@ impl Informer {
             }
             is_too_much |= requests.len() > left;
             truncate(&mut requests, &mut left, &mut lookups);
-            self.send(requests, Freshness::New, &mut lookups, deadline)
-                .await;
+            self.send(requests, Freshness::New, &mut lookups, deadline).await;
             judged = self.judge(&lookups, &mut judge);
             requests = lookups.take_pending();
         }
@@ -255,10 +253,7 @@ impl Informer {
 
     /// Calls `judge` under the snapshot's lock; `judge` never waits.
     fn judge<T>(&self, lookups: &LiveLookups, judge: &mut impl FnMut(View<'_>) -> T) -> T {
-        let overlay = Overlay {
-            lookups: Some(lookups),
-            ..Overlay::NOTHING
-        };
+        let overlay = Overlay { lookups: Some(lookups), ..Overlay::NOTHING };
         judge(View::new(&self.shared.cluster.read(), &overlay))
     }
 

@@ -9,10 +9,7 @@ use engine::model::claim::Claim;
 use engine::model::labels::Labels;
 use engine::model::workload::WorkloadKind;
 
-const SHOP: Asker<'_> = Asker {
-    namespace: "shop",
-    stranger: None,
-};
+const SHOP: Asker<'_> = Asker { namespace: "shop", stranger: None };
 
 const REPLICA_SETS: &str = "/apis/apps/v1/replicasets";
 const PODS: &str = "/api/v1/pods";
@@ -85,21 +82,16 @@ fn owned(answer: Lookup<&Claim>) -> Lookup<Claim> {
 impl Informer {
     /// The answer of `judge` with as many look-ups as one review has.
     async fn answer<T>(&self, deadline: Instant, judge: impl FnMut(View<'_>) -> T) -> T {
-        self.answer_within(&mut { MAX_LOOKUPS }, deadline, judge)
-            .await
+        self.answer_within(&mut { MAX_LOOKUPS }, deadline, judge).await
     }
 }
 
 async fn ask(view: &Informer, name: &str) -> Lookup<Claim> {
-    view.answer(deadline(), |view| owned(view.claim("shop", name)))
-        .await
+    view.answer(deadline(), |view| owned(view.claim("shop", name))).await
 }
 
 fn status(view: &Informer, kind: ObjectKind) -> KindStatus {
-    view.statuses()
-        .into_iter()
-        .find(|status| status.kind == kind)
-        .unwrap()
+    view.statuses().into_iter().find(|status| status.kind == kind).unwrap()
 }
 
 #[tokio::test]
@@ -145,10 +137,7 @@ async fn lists_come_in_pages_where_they_cannot_be_streamed() {
     assert_eq!(status(&view, ObjectKind::Claim).objects, 450);
     assert_eq!(server.lists(CLAIMS), 3);
     server.put(CLAIMS, claim("late"));
-    until(&view, "an event after the pages", |view| {
-        knows(view, "late")
-    })
-    .await;
+    until(&view, "an event after the pages", |view| knows(view, "late")).await;
 }
 
 #[tokio::test]
@@ -163,19 +152,13 @@ async fn a_streamed_list_that_never_ends_is_read_in_pages() {
 
 #[tokio::test]
 async fn a_watch_that_is_too_old_begins_with_a_new_list() {
-    let (server, view) = synced(
-        [(CLAIMS, claim("data")), (CLAIMS, claim("gone"))],
-        only_claims,
-    )
-    .await;
+    let (server, view) =
+        synced([(CLAIMS, claim("data")), (CLAIMS, claim("gone"))], only_claims).await;
     server.forget_and_expire(CLAIMS, &claim("gone"));
     until(&view, "the second list", |view| !knows(view, "gone")).await;
     assert!(knows(&view, "data"));
     assert_eq!(server.lists(CLAIMS), 2);
-    until(&view, "no harm done", |view| {
-        view.fitness() == Fitness::Current
-    })
-    .await;
+    until(&view, "no harm done", |view| view.fitness() == Fitness::Current).await;
 }
 
 #[tokio::test]
@@ -194,18 +177,11 @@ async fn answers_go_on_while_the_api_server_is_away() {
         "{sentence}"
     );
     let answer = ask(&view, "logs").await;
-    assert_eq!(
-        answer,
-        Lookup::NotSynced,
-        "nobody can say that it is absent"
-    );
+    assert_eq!(answer, Lookup::NotSynced, "nobody can say that it is absent");
 
     // No event follows: a response is enough.
     server.start();
-    until(&view, "it is back", |view| {
-        view.fitness() == Fitness::Current
-    })
-    .await;
+    until(&view, "it is back", |view| view.fitness() == Fitness::Current).await;
 }
 
 #[tokio::test]
@@ -225,10 +201,7 @@ async fn one_malformed_object_does_not_stop_the_others() {
     assert_eq!(answer, Lookup::NotSynced, "it is there, but unknown");
     odd["metadata"]["name"] = json!("turns-odd");
     server.put(CLAIMS, odd);
-    until(&view, "what it was is forgotten", |view| {
-        !knows(view, "turns-odd")
-    })
-    .await;
+    until(&view, "what it was is forgotten", |view| !knows(view, "turns-odd")).await;
     server.put(CLAIMS, claim("next"));
     until(&view, "the next event", |view| knows(view, "next")).await;
 }
@@ -282,11 +255,7 @@ async fn a_claim_the_cache_lacks_is_asked_for() {
     assert_eq!(judgements.load(Ordering::Relaxed), 2);
     server.put_unheard(CLAIMS, claim("late"));
     let found = ask("late").await.found();
-    assert_eq!(
-        found.unwrap().metadata.name,
-        "late",
-        "no answer is remembered"
-    );
+    assert_eq!(found.unwrap().metadata.name, "late", "no answer is remembered");
     assert_eq!(*server.gets().borrow(), 2);
     let counts = [("found", 1), ("absent", 1), ("unanswered", 0)];
     assert_eq!(view.lookup_counts(), counts);
@@ -294,11 +263,7 @@ async fn a_claim_the_cache_lacks_is_asked_for() {
     for odd in ["", "..", "../../nodes", "a/b", "A", "a?x=y"] {
         assert_eq!(ask(odd).await, Lookup::Absent, "{odd:?}");
     }
-    assert_eq!(
-        *server.gets().borrow(),
-        2,
-        "what is no name is not requested"
-    );
+    assert_eq!(*server.gets().borrow(), 2, "what is no name is not requested");
 }
 
 #[tokio::test]
@@ -314,9 +279,7 @@ async fn whatever_a_review_names_is_asked_for() {
             (
                 view.volume("late").found().is_some(),
                 view.namespace("late").found().is_some(),
-                view.workload(WorkloadKind::Deployment, "shop", "late")
-                    .found()
-                    .is_some(),
+                view.workload(WorkloadKind::Deployment, "shop", "late").found().is_some(),
                 view.workload(WorkloadKind::Deployment, "blog", "late") == Lookup::Absent,
                 view.claim("", "late") == Lookup::Absent,
             )
@@ -325,17 +288,9 @@ async fn whatever_a_review_names_is_asked_for() {
     assert_eq!(found, (true, true, true, true, true));
     assert_eq!(*server.gets().borrow(), 4);
 
-    let class = view
-        .answer(deadline(), |view| {
-            view.storage_class("late") == Lookup::Absent
-        })
-        .await;
+    let class = view.answer(deadline(), |view| view.storage_class("late") == Lookup::Absent).await;
     assert!(class);
-    assert_eq!(
-        *server.gets().borrow(),
-        4,
-        "many claims live well without their class"
-    );
+    assert_eq!(*server.gets().borrow(), 4, "many claims live well without their class");
 }
 
 #[tokio::test]
@@ -343,28 +298,17 @@ async fn no_answer_by_the_deadline_is_not_an_absence() {
     let (server, view) = synced([], only_claims).await;
     server.hold_answers(true);
     let soon = Instant::now() + Duration::from_millis(50);
-    let answer = view
-        .answer(soon, |view| owned(view.claim("shop", "late")))
-        .await;
+    let answer = view.answer(soon, |view| owned(view.claim("shop", "late"))).await;
     assert_eq!(answer, Lookup::NotSynced);
 }
 
 #[tokio::test]
 async fn without_a_cluster_the_view_says_why() {
-    let access = Access {
-        context: Some("no-such-context".to_owned()),
-        ..Access::default()
-    };
+    let access = Access { context: Some("no-such-context".to_owned()), ..Access::default() };
     let view = Informer::start(access, |_| true);
-    let error = view
-        .synced(Instant::now() + Duration::from_millis(500))
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("The context \"no-such-context\" cannot be used"),
-        "{error}"
-    );
+    let error =
+        view.synced(Instant::now() + Duration::from_millis(500)).await.unwrap_err().to_string();
+    assert!(error.contains("The context \"no-such-context\" cannot be used"), "{error}");
 }
 
 const VOLUMES: &str = "/api/v1/persistentvolumes";
@@ -427,13 +371,7 @@ fn denies(deployment: &Value, view: View<'_>) -> bool {
 
 /// The name of a case, the reviewed object, additional objects in the cluster, the list whose watch
 /// is behind, and the change that this watch has not sent yet.
-type Late = (
-    &'static str,
-    Value,
-    Vec<(&'static str, Value)>,
-    &'static str,
-    fn(&FakeApiServer),
-);
+type Late = (&'static str, Value, Vec<(&'static str, Value)>, &'static str, fn(&FakeApiServer));
 
 fn late_cases() -> Vec<Late> {
     let rolling = || deployment("web", "RollingUpdate", &Value::Null);
@@ -449,20 +387,14 @@ fn late_cases() -> Vec<Late> {
         ("a claim made anew", rolling(), vec![], CLAIMS, |server| {
             server.put(CLAIMS, claim_of_class("ReadWriteMany"));
         }),
-        (
-            "a claim bound by now",
-            rolling(),
-            vec![],
-            CLAIMS,
-            |server| {
-                let mut bound = claim_of_class("ReadWriteOnce");
-                bound["spec"]["volumeName"] = json!("pv");
-                server.put_unheard(VOLUMES, json!({"metadata": {"name": "pv"}, "spec": {
+        ("a claim bound by now", rolling(), vec![], CLAIMS, |server| {
+            let mut bound = claim_of_class("ReadWriteOnce");
+            bound["spec"]["volumeName"] = json!("pv");
+            server.put_unheard(VOLUMES, json!({"metadata": {"name": "pv"}, "spec": {
                 "accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "nfs": {},
                 "capacity": {"storage": "1Gi"}, "claimRef": {"namespace": "shop", "name": "data"}}}));
-                server.put(CLAIMS, bound);
-            },
-        ),
+            server.put(CLAIMS, bound);
+        }),
         ("a volume that fits", rolling(), vec![], VOLUMES, |server| {
             server.put(
                 VOLUMES,
@@ -473,34 +405,19 @@ fn late_cases() -> Vec<Late> {
         ("a class made anew", rolling(), vec![], CLASSES, |server| {
             server.put(CLASSES, class("efs.csi.aws.com"));
         }),
-        (
-            "a driver that does not attach",
-            rolling(),
-            vec![],
-            DRIVERS,
-            |server| {
-                server.put(DRIVERS, json!({"metadata": {"name": "ebs.csi.aws.com"}, "spec": {"attachRequired": false}}));
-            },
-        ),
-        (
-            "the last but one node",
-            rolling(),
-            vec![],
-            NODES,
-            |server| {
-                server.delete(NODES, node("n2"));
-            },
-        ),
-        (
-            "a label of the namespace",
-            rolling(),
-            vec![],
-            NAMESPACES,
-            |server| {
-                server.put(NAMESPACES, json!({"metadata": {"name": "shop",
+        ("a driver that does not attach", rolling(), vec![], DRIVERS, |server| {
+            server.put(
+                DRIVERS,
+                json!({"metadata": {"name": "ebs.csi.aws.com"}, "spec": {"attachRequired": false}}),
+            );
+        }),
+        ("the last but one node", rolling(), vec![], NODES, |server| {
+            server.delete(NODES, node("n2"));
+        }),
+        ("a label of the namespace", rolling(), vec![], NAMESPACES, |server| {
+            server.put(NAMESPACES, json!({"metadata": {"name": "shop",
                 "annotations": {"multi-attach-guard.dev/action": "warn", "multi-attach-guard.dev/reason": "r"}}}));
-            },
-        ),
+        }),
         (
             "another workload that is gone",
             recreated(),
@@ -544,17 +461,13 @@ async fn no_denial_rests_on_a_watch_that_is_behind() {
     for (name, reviewed, more, behind, change) in late_cases() {
         let (server, view) = small_cluster(more).await;
         let judge = |view: View<'_>| denies(&reviewed, view);
-        let confirmed = view
-            .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
-            .await;
+        let confirmed = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
         assert_eq!(confirmed, (true, None), "{name}: before");
 
         server.silence(behind);
         change(&server);
         assert!(view.answer(deadline(), judge).await, "{name}: unheard of");
-        let confirmed = view
-            .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
-            .await;
+        let confirmed = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
         assert_eq!(confirmed, (false, None), "{name}: confirmed");
     }
 }
@@ -574,20 +487,16 @@ async fn what_cannot_be_confirmed_is_said() {
     let (denied, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, soon, judge).await;
     assert!(!denied);
     assert!(doubt.is_some());
-    let (confirmed, ()) = tokio::join!(
-        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge),
-        async {
+    let (confirmed, ()) =
+        tokio::join!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge), async {
             server.speak(NODES, since);
-        }
-    );
+        });
     assert_eq!(confirmed, (true, None), "once the watch has caught up");
 
     server.stop();
     let lost = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "the loss is noticed", lost).await;
-    let (denied, doubt) = view
-        .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
-        .await;
+    let (denied, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
     assert!(denied && doubt.is_some());
 }
 
@@ -625,11 +534,7 @@ async fn what_answers_lead_to_is_asked_for_in_turn() {
     let volume = &mut reviewed["spec"]["template"]["spec"]["volumes"][0];
     volume["persistentVolumeClaim"]["claimName"] = json!("late");
     let judge = |view: View<'_>| denies(&reviewed, view);
-    assert_eq!(
-        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
-            .await,
-        (true, None)
-    );
+    assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await, (true, None));
 }
 
 #[tokio::test]
@@ -644,27 +549,15 @@ async fn of_many_nodes_those_are_asked_for_that_decide() {
     let reviewed = deployment("web", "RollingUpdate", &Value::Null);
     let judge = |view: View<'_>| denies(&reviewed, view);
     let (gets, lists) = (*server.gets().borrow(), server.lists(NODES));
-    assert_eq!(
-        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
-            .await,
-        (true, None)
-    );
+    assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await, (true, None));
     let lookups = *server.gets().borrow() - gets;
     assert!(lookups <= 6, "two nodes, and {} more objects", lookups - 2);
-    assert_eq!(
-        server.lists(NODES),
-        lists,
-        "nobody counts what decides nothing"
-    );
+    assert_eq!(server.lists(NODES), lists, "nobody counts what decides nothing");
 
     server.silence(NODES);
     server.put(NODES, tainted("n2"));
     assert!(view.answer(deadline(), judge).await, "unheard of");
-    assert_eq!(
-        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge)
-            .await,
-        (false, None)
-    );
+    assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await, (false, None));
 }
 
 #[tokio::test]
@@ -682,16 +575,10 @@ async fn what_is_many_is_read_page_by_page_and_what_is_too_many_is_counted() {
             let mut found = view.workloads_with(None, Labels::default());
             found.any(|workload| workload.metadata.name == format!("w{count:03}"))
         };
-        let confirmed = view
-            .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), knows)
-            .await;
+        let confirmed = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), knows).await;
         assert_eq!(confirmed, (is_read, None), "{count} workloads");
         let pages = if is_read { 3 } else { 1 };
-        assert_eq!(
-            server.lists(DEPLOYMENTS) - lists,
-            pages,
-            "{count} workloads"
-        );
+        assert_eq!(server.lists(DEPLOYMENTS) - lists, pages, "{count} workloads");
     }
 }
 
@@ -725,30 +612,17 @@ async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
         .map(|_| view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), claim));
     let next = async {
         let (_, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, soon, list).await;
-        let elsewhere = Asker {
-            namespace: "bank",
-            ..SHOP
-        };
+        let elsewhere = Asker { namespace: "bank", ..SHOP };
         let later = Instant::now() + Duration::from_secs(30);
-        let other = view
-            .confirm(elsewhere, MAX_CONFIRMATIONS, later, list)
-            .await;
+        let other = view.confirm(elsewhere, MAX_CONFIRMATIONS, later, list).await;
         server.hold_answers(false);
         (doubt, other)
     };
     let (first, (next, other)) = tokio::join!(futures_util::future::join_all(first), next);
     assert!(first.into_iter().all(|it| it == (true, None)));
     assert!(matches!(next, Some(Doubt::Unanswered(_))), "{next:?}");
-    assert_eq!(
-        other,
-        (true, None),
-        "another namespace has turns of its own"
-    );
-    assert_eq!(
-        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), list)
-            .await,
-        (true, None)
-    );
+    assert_eq!(other, (true, None), "another namespace has turns of its own");
+    assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), list).await, (true, None));
 }
 
 #[tokio::test]
@@ -758,9 +632,7 @@ async fn what_is_too_much_to_ask_is_not_confirmed() {
         let is_absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
         (0..1000).filter(is_absent).count()
     };
-    let (_, doubt) = view
-        .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), absent)
-        .await;
+    let (_, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), absent).await;
     assert!(doubt.is_some());
     let lookups = *server.gets().borrow();
     assert!(lookups > MAX_LOOKUPS, "{lookups}");
@@ -779,9 +651,7 @@ async fn what_may_not_be_seen_at_all_is_no_reason_to_doubt() {
     let lacks_namespaces = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "all else is known", lacks_namespaces).await;
     let look = |view: View<'_>| view.namespace("shop") == Lookup::NotSynced;
-    let looked = view
-        .confirm(SHOP, MAX_CONFIRMATIONS, deadline(), look)
-        .await;
+    let looked = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), look).await;
     assert_eq!(looked, (true, None));
 }
 
@@ -794,11 +664,7 @@ async fn what_is_not_followed_is_not_asked_for_and_is_no_reason_to_doubt() {
     let look =
         |view: View<'_>| view.workload(WorkloadKind::Pod, "shop", "web") == Lookup::NotSynced;
     assert!(view.answer(deadline(), look).await);
-    assert_eq!(
-        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), look)
-            .await,
-        (true, None)
-    );
+    assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), look).await, (true, None));
     assert_eq!(*server.gets().borrow(), 0);
 }
 

@@ -54,10 +54,7 @@ pub(super) struct Lists {
 
 impl Default for Lists {
     fn default() -> Self {
-        Self {
-            single_flight: SingleFlight::default(),
-            concurrency: Semaphore::new(MAX_CONCURRENT),
-        }
+        Self { single_flight: SingleFlight::default(), concurrency: Semaphore::new(MAX_CONCURRENT) }
     }
 }
 

@@ -81,12 +81,8 @@ impl ObjectLookup {
 
     /// The number of objects that were looked up, by result as in metrics.
     pub(super) fn counts(&self) -> [(&'static str, u64); 3] {
-        [
-            ("found", &self.found),
-            ("absent", &self.absent),
-            ("unanswered", &self.unanswered),
-        ]
-        .map(|(result, count)| (result, count.load(Ordering::Relaxed)))
+        [("found", &self.found), ("absent", &self.absent), ("unanswered", &self.unanswered)]
+            .map(|(result, count)| (result, count.load(Ordering::Relaxed)))
     }
 
     async fn look_up_one(
@@ -102,9 +98,7 @@ impl ObjectLookup {
             let _permit = self.concurrency.acquire().await.ok();
             get(client, request).await
         };
-        self.single_flight
-            .response(request, may_be_older, send)
-            .await
+        self.single_flight.response(request, may_be_older, send).await
     }
 }
 

@@ -51,10 +51,7 @@ pub async fn read(
     namespace: Option<&str>,
     deadline: Instant,
 ) -> Result<OneShot, ConnectError> {
-    let reader = Reader {
-        client: client(config)?,
-        deadline,
-    };
+    let reader = Reader { client: client(config)?, deadline };
     let all = |resource, namespace| ListRequest {
         kind: None,
         resource,

@@ -328,10 +328,7 @@ impl Resource {
     /// all objects with the owner's labels are listed, one line each. With `resourceVersion=0` it
     /// would be one page of any size, and might lack a revision whose pod has the volume by now.
     async fn names(&self, client: &Client, owner: &Owner<'_>) -> Result<Vec<Text>, RevisionsError> {
-        let labels = owner
-            .labels
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"));
+        let labels = owner.labels.iter().map(|(key, value)| format!("{key}={value}"));
         let selector = labels.collect::<Vec<_>>().join(",");
         let mut parameters = ListParams::default().limit(PAGE);
         parameters.label_selector = Some(selector).filter(|it| !it.is_empty());
@@ -371,9 +368,8 @@ impl Resource {
             return Ok(None);
         };
         let running = ListParams::default().limit(PAGE);
-        let running = running
-            .fields("status.phase=Running")
-            .labels(&format!("{REVISION_LABEL}={hash}"));
+        let running =
+            running.fields("status.phase=Running").labels(&format!("{REVISION_LABEL}={hash}"));
         let body = match self.page(client, owner, &running, Some(METADATA)).await {
             Err(RevisionsError::Forbidden(_)) => return Ok(None),
             body => body?,
@@ -406,14 +402,10 @@ impl Resource {
         let response = response.map_err(|error| self.failed(&error))?;
         match response.status() {
             StatusCode::FORBIDDEN => Err(RevisionsError::Forbidden(self.plural)),
-            status if !status.is_success() => Err(RevisionsError::Failed {
-                resource: self.plural,
-                reason: status.to_string(),
-            }),
-            _ => match Limited::new(response.into_body(), MAX_BYTES)
-                .collect()
-                .await
-            {
+            status if !status.is_success() => {
+                Err(RevisionsError::Failed { resource: self.plural, reason: status.to_string() })
+            }
+            _ => match Limited::new(response.into_body(), MAX_BYTES).collect().await {
                 Ok(body) => Ok(body.to_bytes().into()),
                 Err(error) if error.is::<LengthLimitError>() => Err(self.too_many()),
                 Err(error) => Err(self.failed(&*error)),
@@ -426,10 +418,7 @@ impl Resource {
     }
 
     fn failed(&self, error: &(dyn std::error::Error + 'static)) -> RevisionsError {
-        RevisionsError::Failed {
-            resource: self.plural,
-            reason: root_cause(error),
-        }
+        RevisionsError::Failed { resource: self.plural, reason: root_cause(error) }
     }
 
     /// The revision in `json`, if it is one of `owner`.
@@ -597,14 +586,7 @@ mod tests {
     const UID: &str = "0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11";
 
     fn owner(kind: WorkloadKind) -> Owner<'static> {
-        Owner {
-            kind,
-            namespace: "shop",
-            name: "web",
-            uid: UID,
-            labels: Vec::new(),
-            revision: None,
-        }
+        Owner { kind, namespace: "shop", name: "web", uid: UID, labels: Vec::new(), revision: None }
     }
 
     fn template(image: &str) -> Value {
@@ -664,9 +646,7 @@ mod tests {
             ("/apiVersion", json!("extensions/v1beta1")),
         ] {
             let mut other = replica_set("other", "img:1");
-            *other["metadata"]["ownerReferences"][0]
-                .pointer_mut(path)
-                .unwrap() = value;
+            *other["metadata"]["ownerReferences"][0].pointer_mut(path).unwrap() = value;
             others.push(other);
         }
         let mut elsewhere = replica_set("other", "img:1");
@@ -682,10 +662,7 @@ mod tests {
         let deployment = WorkloadKind::Deployment;
         assert_eq!(found(deployment, &template("img:1")), [web("web-1", true)]);
         assert_eq!(found(deployment, &template("img:2")), [web("web-1", false)]);
-        let of_set = found(
-            WorkloadKind::StatefulSet,
-            &json!({"spec": {"hostNetwork": true}}),
-        );
+        let of_set = found(WorkloadKind::StatefulSet, &json!({"spec": {"hostNetwork": true}}));
         assert_eq!(of_set.len(), 1);
         assert_eq!((of_set[0].number, of_set[0].has_template), (7, true));
         assert_eq!(found(WorkloadKind::DaemonSet, &template("img:1")), []);
@@ -702,11 +679,9 @@ mod tests {
             revision["kind"] = json!("ControllerRevision");
             revision
         });
-        for (number, phase, expected) in [
-            ("1", "Running", 1),
-            ("1", "Pending", 0),
-            ("2", "Running", 0),
-        ] {
+        for (number, phase, expected) in
+            [("1", "Running", 1), ("1", "Pending", 0), ("2", "Running", 0)]
+        {
             let pod = json!({"kind": "Pod", "status": {"phase": phase}, "metadata": {
                 "name": "web-x", "namespace": "shop",
                 "labels": {"controller-revision-hash": number},
@@ -822,10 +797,7 @@ mod tests {
                 labels: vec![("app", "web")],
                 ..owner(WorkloadKind::Deployment)
             };
-            let asker = Asker {
-                namespace,
-                stranger: None,
-            };
+            let asker = Asker { namespace, stranger: None };
             let template = raw(&template("img:1"));
             let deadline = Instant::now() + within;
             let found = revisions.find(&client, &owner, &template, asker, deadline);
@@ -855,35 +827,20 @@ mod tests {
         assert_eq!((found.unwrap().len(), requests), (1, 8 + 1));
 
         // The newest revisions of a DaemonSet are read until one has the template.
-        for (number, found, read) in [
-            (40, Some(40), 3),
-            (39, Some(39), 3),
-            (20, Some(20), 21),
-            (9, None, MAX_READ),
-        ] {
+        for (number, found, read) in
+            [(40, Some(40), 3), (39, Some(39), 3), (20, Some(20), 21), (9, None, MAX_READ)]
+        {
             let before = asked.load(Ordering::Relaxed);
             let owner = owner(WorkloadKind::DaemonSet);
-            let asker = Asker {
-                namespace: "shop",
-                stranger: None,
-            };
+            let asker = Asker { namespace: "shop", stranger: None };
             let wanted = raw(&template(&format!("img:{number}")));
             let deadline = Instant::now() + long;
-            let all = revisions
-                .find(&client, &owner, &wanted, asker, deadline)
-                .await;
-            let newest = all
-                .as_ref()
-                .ok()
-                .and_then(|all| all.iter().find(|it| it.has_template));
+            let all = revisions.find(&client, &owner, &wanted, asker, deadline).await;
+            let newest = all.as_ref().ok().and_then(|all| all.iter().find(|it| it.has_template));
             assert_eq!(newest.map(|it| it.number), found, "{number}");
             assert_eq!(all.is_err(), found.is_none(), "{number}");
             let pods = usize::from(found.is_some());
-            assert_eq!(
-                asked.load(Ordering::Relaxed) - before,
-                1 + read + pods,
-                "{number}"
-            );
+            assert_eq!(asked.load(Ordering::Relaxed) - before, 1 + read + pods, "{number}");
         }
 
         // They do not keep others waiting either, although they take every turn that they get.

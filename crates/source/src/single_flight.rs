@@ -51,16 +51,11 @@ impl<R: Clone> SingleFlight<R> {
     fn join<'a>(&'a self, request: &'a LookupRequest) -> (Caller<'a, R>, bool) {
         let mut flights = lock(&self.0);
         let is_new = !flights.contains_key(request);
-        let flight = flights.entry(request.clone()).or_insert_with(|| Flight {
-            response: Arc::new(OnceCell::new()),
-            callers: 0,
-        });
+        let flight = flights
+            .entry(request.clone())
+            .or_insert_with(|| Flight { response: Arc::new(OnceCell::new()), callers: 0 });
         flight.callers += 1;
-        let caller = Caller {
-            flights: self,
-            response: Arc::clone(&flight.response),
-            request,
-        };
+        let caller = Caller { flights: self, response: Arc::clone(&flight.response), request };
         (caller, is_new)
     }
 }
@@ -111,11 +106,7 @@ mod tests {
     const CALLERS: usize = 20;
 
     fn request(name: &str) -> LookupRequest {
-        LookupRequest {
-            kind: ObjectKind::Node,
-            namespace: "".into(),
-            name: name.into(),
-        }
+        LookupRequest { kind: ObjectKind::Node, namespace: "".into(), name: name.into() }
     }
 
     /// The number of requests that are sent for twenty concurrent callers.

@@ -28,14 +28,8 @@ const REDACTED: &str = "REDACTED";
 
 /// Parts of the names of class parameters that contain a secret itself rather than the name
 /// of a Secret (`restuserkey` of the in-tree GlusterFS provisioner).
-const SECRET_PARAMETERS: [&str; 6] = [
-    "password",
-    "passphrase",
-    "restuserkey",
-    "secretkey",
-    "accesskey",
-    "token",
-];
+const SECRET_PARAMETERS: [&str; 6] =
+    ["password", "passphrase", "restuserkey", "secretkey", "accesskey", "token"];
 
 /// A snapshot that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -112,10 +106,7 @@ fn redacted(class: &StorageClass) -> StorageClass {
         let secret = SECRET_PARAMETERS.iter().any(|part| name.contains(part));
         (key, if secret { REDACTED } else { value })
     });
-    StorageClass {
-        parameters: parameters.collect(),
-        ..class.clone()
-    }
+    StorageClass { parameters: parameters.collect(), ..class.clone() }
 }
 
 #[cfg(test)]

@@ -26,12 +26,7 @@ fn pairs() -> impl Strategy<Value = Value> {
 
 fn modes() -> impl Strategy<Value = Value> {
     proptest::sample::subsequence(
-        vec![
-            "ReadWriteOnce",
-            "ReadOnlyMany",
-            "ReadWriteMany",
-            "ReadWriteOncePod",
-        ],
+        vec!["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"],
         0..4,
     )
     .prop_map(|modes| json!(modes))
@@ -47,19 +42,17 @@ fn expressions() -> impl Strategy<Value = Value> {
 }
 
 fn nodes() -> impl Strategy<Value = Value> {
-    proptest::option::of(proptest::collection::vec(
-        (expressions(), expressions()),
-        0..3,
-    ))
-    .prop_map(|terms| {
-        terms.map_or(Value::Null, |terms| {
-            let terms: Vec<_> = terms
+    proptest::option::of(proptest::collection::vec((expressions(), expressions()), 0..3)).prop_map(
+        |terms| {
+            terms.map_or(Value::Null, |terms| {
+                let terms: Vec<_> = terms
                 .into_iter()
                 .map(|(labels, fields)| json!({"matchExpressions": labels, "matchFields": fields}))
                 .collect();
-            json!({"required": {"nodeSelectorTerms": terms}})
-        })
-    })
+                json!({"required": {"nodeSelectorTerms": terms}})
+            })
+        },
+    )
 }
 
 /// Facts of several kinds, with values from `word` wherever text is free.
@@ -84,11 +77,7 @@ fn cluster() -> impl Strategy<Value = Vec<(ObjectKind, Value)>> {
     let source = proptest::sample::select(vec!["csi", "nfs", "local", "other"]);
     let volume = (pairs(), modes(), word(), nodes(), source, any::<bool>()).prop_map(
         |(labels, modes, word, nodes, source, free)| {
-            let claim = if free {
-                Value::Null
-            } else {
-                json!({"namespace": word, "name": word})
-            };
+            let claim = if free { Value::Null } else { json!({"namespace": word, "name": word}) };
             json!({"metadata": {"name": "volume", "labels": labels}, "spec": {"accessModes": modes,
                 "storageClassName": word, "volumeMode": "Block", "capacity": {"storage": "1.5Gi"},
                 "nodeAffinity": nodes, "claimRef": claim, source: {"driver": word}}})
@@ -162,11 +151,7 @@ fn a_snapshot_is_sorted_and_holds_no_secret() {
     };
     let volume = json!({"metadata": {"name": "v", "annotations": {"note": "open sesame"}}, "spec": {
         "csi": {"driver": "d", "volumeAttributes": {"share": "open sesame"}, "volumeHandle": "open sesame"}}});
-    let text = snapshot(&filled(&[
-        class("b"),
-        class("a"),
-        (ObjectKind::Volume, volume),
-    ]));
+    let text = snapshot(&filled(&[class("b"), class("a"), (ObjectKind::Volume, volume)]));
     assert!(!text.contains("sesame"), "{text}");
     assert!(text.contains("restuserkey: REDACTED"), "{text}");
     assert!(text.contains("node-stage-secret-name: keys"), "{text}");

@@ -143,10 +143,7 @@ impl Statuses {
     pub(super) fn report(&self, count: impl Fn(ObjectKind) -> usize) -> Vec<KindStatus> {
         self.kinds
             .iter()
-            .map(|(kind, status)| KindStatus {
-                objects: count(*kind),
-                ..lock(status).clone()
-            })
+            .map(|(kind, status)| KindStatus { objects: count(*kind), ..lock(status).clone() })
             .collect()
     }
 

@@ -101,11 +101,7 @@ fn fill_from_other_fields(spec: &mut Map<String, Value>) {
     for list in CONTAINERS {
         for container in each(spec, list) {
             let image = container.get("image").and_then(Value::as_str);
-            let policy = if image.is_some_and(is_latest) {
-                "Always"
-            } else {
-                "IfNotPresent"
-            };
+            let policy = if image.is_some_and(is_latest) { "Always" } else { "IfNotPresent" };
             set(container, "imagePullPolicy", policy);
             for port in each(container, "ports").filter(|_| is_on_the_host) {
                 if let Some(number) = port.get("containerPort").cloned() {

@@ -22,10 +22,7 @@ impl Digester {
     /// null or an empty list, which Kubernetes treats as missing (`equality.Semantic`). `None` if
     /// the template is not JSON.
     pub(super) fn number(&self, template: &RawValue) -> Option<u64> {
-        let part = Part {
-            hasher: &self.0,
-            place: Place::Template,
-        };
+        let part = Part { hasher: &self.0, place: Place::Template };
         let mut json = serde_json::Deserializer::from_str(template.get());
         part.deserialize(&mut json).ok().flatten()
     }
@@ -105,10 +102,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-        let item = Self {
-            place: Place::Elsewhere,
-            ..self
-        };
+        let item = Self { place: Place::Elsewhere, ..self };
         let mut list = None;
         while let Some(value) = items.next_element_seed(item)? {
             list = self.number(("list", list, value));
@@ -161,10 +155,7 @@ mod tests {
             ("/spec/containers/0/resources", Value::Null),
             ("/spec/containers/0/name", json!("d")),
             ("/metadata/labels/app", json!("api")),
-            (
-                "/spec",
-                json!({HASHES[0]: "6d4", "containers": template["spec"]["containers"]}),
-            ),
+            ("/spec", json!({HASHES[0]: "6d4", "containers": template["spec"]["containers"]})),
         ] {
             let mut other = template.clone();
             *other.pointer_mut(path).unwrap() = value;

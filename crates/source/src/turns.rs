@@ -76,19 +76,14 @@ struct Shares<K> {
 
 impl<K: Eq + Hash> Shares<K> {
     fn new(each: usize) -> Self {
-        Self {
-            each,
-            taken: Mutex::default(),
-        }
+        Self { each, taken: Mutex::default() }
     }
 
     fn share(&self, key: K) -> Arc<Semaphore> {
         let mut taken = lock(&self.taken);
         // Every client that has a turn or waits for one holds its share.
         taken.retain(|_, share| Arc::strong_count(share) > 1);
-        let share = taken
-            .entry(key)
-            .or_insert_with(|| Arc::new(Semaphore::new(self.each)));
+        let share = taken.entry(key).or_insert_with(|| Arc::new(Semaphore::new(self.each)));
         Arc::clone(share)
     }
 }
@@ -106,10 +101,7 @@ mod tests {
         let address = |last| Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
         let take = async |namespace: &str, stranger| {
             let soon = Instant::now() + Duration::from_millis(1);
-            let asker = Asker {
-                namespace,
-                stranger,
-            };
+            let asker = Asker { namespace, stranger };
             turns.take(asker, soon).await
         };
         let mut held = Vec::new();

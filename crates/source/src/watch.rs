@@ -51,10 +51,8 @@ async fn run(
     statuses: &Statuses,
 ) {
     let mut is_listing = false;
-    let is_streaming = matches!(
-        config.initial_list_strategy,
-        watcher::InitialListStrategy::StreamingList
-    );
+    let is_streaming =
+        matches!(config.initial_list_strategy, watcher::InitialListStrategy::StreamingList);
     // The time between two attempts grows from 1 s to a minute, as in Kubernetes' own clients.
     let mut events = pin!(watcher(api.clone(), config).default_backoff());
     while let Some(event) = events.next().await {

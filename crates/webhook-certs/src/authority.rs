@@ -36,12 +36,7 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate()?;
         let certificate = params.self_signed(&key)?.into();
-        Ok(Self {
-            certificate,
-            key,
-            not_before,
-            not_after,
-        })
+        Ok(Self { certificate, key, not_before, not_after })
     }
 
     /// Reads a CA from its certificate and key in PEM.
@@ -67,12 +62,7 @@ impl Authority {
         };
         let not_before = time(parsed.validity().not_before.timestamp())?;
         let not_after = time(parsed.validity().not_after.timestamp())?;
-        Ok(Self {
-            certificate,
-            key,
-            not_before,
-            not_after,
-        })
+        Ok(Self { certificate, key, not_before, not_after })
     }
 
     /// Issues a certificate for `names`, each a DNS name or an IP address, that is valid from a
@@ -129,9 +119,7 @@ fn params(
     let since_1970 =
         |time: Timestamp| Duration::from_secs(time.as_second().try_into().unwrap_or(0));
     let mut params = CertificateParams::new(names)?;
-    params
-        .distinguished_name
-        .push(DnType::CommonName, common_name);
+    params.distinguished_name.push(DnType::CommonName, common_name);
     params.not_before = date_time_ymd(1970, 1, 1) + since_1970(not_before);
     params.not_after = date_time_ymd(1970, 1, 1) + since_1970(not_after);
     Ok(params)

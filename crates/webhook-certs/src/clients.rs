@@ -34,9 +34,7 @@ impl ClientAuthorities {
     ///
     /// Fails if there is no usable CA certificate.
     pub fn from_pem(pem: &[u8], path: &Path) -> Result<Self, CertError> {
-        Ok(Self {
-            current: ArcSwap::from_pointee(verifier(pem, path)?),
-        })
+        Ok(Self { current: ArcSwap::from_pointee(verifier(pem, path)?) })
     }
 
     /// Reads the CAs in a file. The future that is returned with them checks the file once per
@@ -161,17 +159,11 @@ mod tests {
         for (content, sentence) in cases {
             fs::write(&path, content).unwrap();
             let error = open(&path);
-            assert!(
-                error.contains("clients.pem given with --client-ca"),
-                "{error}"
-            );
+            assert!(error.contains("clients.pem given with --client-ca"), "{error}");
             assert!(error.contains(sentence), "{error}");
         }
         fs::remove_file(&path).unwrap();
         let error = open(&path);
-        assert!(
-            error.contains("--client-ca cannot be read: No such"),
-            "{error}"
-        );
+        assert!(error.contains("--client-ca cannot be read: No such"), "{error}");
     }
 }

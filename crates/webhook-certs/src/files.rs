@@ -32,11 +32,7 @@ impl PemFiles {
     /// Fails if a file cannot be read, or the two are not a usable pair.
     pub fn open(certificate: PathBuf, key: PathBuf) -> Result<(Self, ServingPair), CertError> {
         let (files, read) = FilePoller::open([certificate.clone(), key.clone()]);
-        let files = Self {
-            certificate,
-            key,
-            files,
-        };
+        let files = Self { certificate, key, files };
         let pair = files.judge(read, None)?;
         Ok((files, pair))
     }
@@ -65,9 +61,7 @@ impl PemFiles {
                 }
                 Err(error) => {
                     tracing::error!(%error, "The certificate is not replaced.");
-                    certificates
-                        .failure
-                        .store(Some(Arc::new(error.to_string())));
+                    certificates.failure.store(Some(Arc::new(error.to_string())));
                 }
             }
         }
@@ -145,37 +139,13 @@ mod tests {
         let not_der = format!("{begin}CERTIFICATE-----\nAAAA\n{end}CERTIFICATE-----\n");
         let not_a_key = format!("{begin}PRIVATE KEY-----\nAAAA\n{end}PRIVATE KEY-----\n");
         let cases = [
-            (
-                "",
-                &*key,
-                "tls.crt given with --tls-cert holds no certificate",
-            ),
-            (
-                &key,
-                &certificate,
-                "tls.key given with --tls-key holds no private key",
-            ),
+            ("", &*key, "tls.crt given with --tls-cert holds no certificate"),
+            (&key, &certificate, "tls.key given with --tls-key holds no private key"),
             (cut, &key, "tls.crt given with --tls-cert is not valid PEM"),
-            (
-                &not_der,
-                &key,
-                "tls.crt given with --tls-cert begins with a certificate that",
-            ),
-            (
-                &certificate,
-                "",
-                "tls.key given with --tls-key holds no private key",
-            ),
-            (
-                &certificate,
-                &not_a_key,
-                "tls.key given with --tls-key cannot be used",
-            ),
-            (
-                &certificate,
-                &other_key,
-                "tls.key given with --tls-key does not belong",
-            ),
+            (&not_der, &key, "tls.crt given with --tls-cert begins with a certificate that"),
+            (&certificate, "", "tls.key given with --tls-key holds no private key"),
+            (&certificate, &not_a_key, "tls.key given with --tls-key cannot be used"),
+            (&certificate, &other_key, "tls.key given with --tls-key does not belong"),
         ];
         for (certificate, key, sentence) in cases {
             folder.write(certificate, key);
@@ -185,10 +155,7 @@ mod tests {
         }
         fs::remove_file(folder.path("tls.key")).unwrap();
         let error = folder.open().err().unwrap().to_string();
-        assert!(
-            error.contains("tls.key given with --tls-key cannot be read: No such"),
-            "{error}"
-        );
+        assert!(error.contains("tls.key given with --tls-key cannot be read: No such"), "{error}");
         folder.write(&" ".repeat(1024 * 1024 + 1), &key);
         let error = folder.open().err().unwrap().to_string();
         assert!(error.contains("it is larger than 1048576 bytes"), "{error}");
@@ -209,9 +176,6 @@ mod tests {
         folder.write(&certificate, &key);
         let (files, expired) = folder.open().unwrap();
         assert!(expired.is_expired(expired.not_after() + 1.second()));
-        assert!(
-            files.judge(changed(), Some(&expired)).is_ok(),
-            "no worse than before"
-        );
+        assert!(files.judge(changed(), Some(&expired)).is_ok(), "no worse than before");
     }
 }

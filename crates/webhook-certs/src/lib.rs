@@ -68,10 +68,7 @@ pub struct Certificates {
 impl Certificates {
     /// Starts with this pair.
     pub fn new(pair: ServingPair) -> Self {
-        Self {
-            current: ArcSwapOption::from_pointee(pair),
-            failure: ArcSwapOption::empty(),
-        }
+        Self { current: ArcSwapOption::from_pointee(pair), failure: ArcSwapOption::empty() }
     }
 
     /// The pair that new handshakes use, if there is one.

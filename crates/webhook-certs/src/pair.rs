@@ -88,9 +88,7 @@ impl ServingPair {
             return Err(unusable(fault.to_owned()));
         };
         let malformed = |error: &dyn fmt::Display| {
-            unusable(format!(
-                "begins with a certificate that cannot be read: {error}"
-            ))
+            unusable(format!("begins with a certificate that cannot be read: {error}"))
         };
         let (_, parsed) = X509Certificate::from_der(leaf).map_err(|error| malformed(&error))?;
         let validity = parsed.validity();
@@ -105,9 +103,9 @@ impl ServingPair {
                 certificate_path.display()
             )),
             Error::InvalidCertificate(_) => malformed(&error),
-            error => unusable_key(format!(
-                "cannot be used: {error}. Use an RSA, ECDSA or Ed25519 key"
-            )),
+            error => {
+                unusable_key(format!("cannot be used: {error}. Use an RSA, ECDSA or Ed25519 key"))
+            }
         })?;
         Ok(Self {
             certified_key: Arc::new(certified_key),

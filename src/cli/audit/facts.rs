@@ -32,14 +32,8 @@ fn question_and_cost(resource: &str) -> Option<(&'static str, &'static str)> {
             "what the classes can give",
             "Classes are judged by their names, so that findings are likely or assumed.",
         ),
-        "csidrivers" => (
-            "whether drivers attach their volumes",
-            "The catalog is used instead.",
-        ),
-        "csinodes" => (
-            "which nodes have a driver",
-            "Nodes that lack a driver count as eligible.",
-        ),
+        "csidrivers" => ("whether drivers attach their volumes", "The catalog is used instead."),
+        "csinodes" => ("which nodes have a driver", "Nodes that lack a driver count as eligible."),
         "nodes" => ("which nodes there are", "Several nodes are assumed."),
         "namespaces" => (
             "what Namespaces say in labels and annotations",
@@ -49,10 +43,9 @@ fn question_and_cost(resource: &str) -> Option<(&'static str, &'static str)> {
             "on which nodes RuntimeClasses let pods run",
             "Their node selectors and tolerations are left out.",
         ),
-        "volumeattachments" => (
-            "where volumes are attached",
-            "What is stuck now has less certain causes.",
-        ),
+        "volumeattachments" => {
+            ("where volumes are attached", "What is stuck now has less certain causes.")
+        }
         "pods" => (
             "which pods wait",
             "Nothing is seen of what is stuck now, nor of pods that nothing manages.",
@@ -61,10 +54,7 @@ fn question_and_cost(resource: &str) -> Option<(&'static str, &'static str)> {
             "what Kubernetes has said of pods that wait",
             "What is stuck now has less certain causes.",
         ),
-        "leases" => (
-            "when nodes were last heard of",
-            "A lost node may not be seen as one.",
-        ),
+        "leases" => ("when nodes were last heard of", "A lost node may not be seen as one."),
         "persistentvolumeclaims" => (
             "which claims there are",
             "Claims are not judged, and workloads only by the names of their claims.",

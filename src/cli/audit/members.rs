@@ -33,11 +33,7 @@ impl Member {
             }
             _ => false,
         };
-        Some(Self {
-            object,
-            reference,
-            is_at_zero,
-        })
+        Some(Self { object, reference, is_at_zero })
     }
 
     /// The finding, with a note if it assumes that the object has pods.

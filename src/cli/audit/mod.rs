@@ -72,11 +72,7 @@ pub(super) fn run(options: &AuditOptions) -> Result<u8, CommandError> {
     };
     let mut report = look.report(&one_shot)?;
     if let Some(Installed::Otherwise(text)) = connection.installed_policies() {
-        report.notices.push(Notice {
-            object: None,
-            place: None,
-            text,
-        });
+        report.notices.push(Notice { object: None, place: None, text });
         report.summary.notices += 1;
     }
     report.count();
@@ -185,15 +181,9 @@ fn hints(report: &Report, is_table: bool) -> Vec<String> {
         return Vec::new();
     }
     let mut hints = Vec::new();
-    let counted: Vec<String> = by_namespace(report)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let counted: Vec<String> = by_namespace(report).iter().map(ToString::to_string).collect();
     if !counted.is_empty() {
-        hints.push(format!(
-            "By namespace, worst first: {}.",
-            counted.join("; ")
-        ));
+        hints.push(format!("By namespace, worst first: {}.", counted.join("; ")));
     }
     if is_table {
         hints.push(

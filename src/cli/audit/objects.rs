@@ -77,10 +77,7 @@ impl<'c> Audited<'c> {
             old: None,
             reference: &member.reference,
             scaled: None,
-            document: &Live {
-                document,
-                now: self.now,
-            },
+            document: &Live { document, now: self.now },
             mode: Mode::Propose,
         };
         let overlay = Overlay {
@@ -153,10 +150,7 @@ impl<'c> Audited<'c> {
             old: Some(&before),
             reference: &member.reference,
             scaled: None,
-            document: &Live {
-                document: Some(new),
-                now: self.now,
-            },
+            document: &Live { document: Some(new), now: self.now },
             mode: Mode::Judge,
         };
         let verdict = evaluate(&review, self.cluster.view(), self.effective);
@@ -220,15 +214,7 @@ fn patch(finding: &Finding, proposal: &Proposal, kubectl: &str) -> Option<String
     let ObjectRef { kind, name, .. } = &finding.object;
     let object = format!("{}/{name}", kind.to_lowercase());
     let namespace = finding.object.namespace.as_deref()?;
-    let arguments = [
-        "-n",
-        namespace,
-        "patch",
-        &object,
-        "--type=json",
-        "-p",
-        &patch,
-    ];
+    let arguments = ["-n", namespace, "patch", &object, "--type=json", "-p", &patch];
     Some(command::line(kubectl, &arguments))
 }
 
@@ -240,10 +226,7 @@ const ADDED: [(&str, &str); 7] = [
     ("/metadata", "managedFields"),
     ("/metadata", "resourceVersion"),
     ("/metadata", "uid"),
-    (
-        "/metadata/annotations",
-        "kubectl.kubernetes.io/last-applied-configuration",
-    ),
+    ("/metadata/annotations", "kubectl.kubernetes.io/last-applied-configuration"),
 ];
 
 /// The part of a document that somebody wrote, without the fields that were added.

@@ -11,11 +11,8 @@ use engine::snapshot::{Snapshot, StoredObject};
 use report::live::Override;
 
 /// The keys of overrides, with their names in the report.
-const SETTINGS: [(&str, &str); 3] = [
-    ("action", keys::ACTION),
-    ("ignore", keys::IGNORE),
-    ("remedy", keys::REMEDY),
-];
+const SETTINGS: [(&str, &str); 3] =
+    [("action", keys::ACTION), ("ignore", keys::IGNORE), ("remedy", keys::REMEDY)];
 
 /// The overrides of the cluster, in the order of their objects' names.
 pub(super) fn all(cluster: &Snapshot, policy: &Policy, now: Timestamp) -> Vec<Override> {
@@ -47,11 +44,7 @@ fn set_on(stored: &StoredObject, policy: &Policy, now: Timestamp) -> Option<Over
     let none = Labels::default();
     let on_namespace = labels.is_some();
     let target = Target {
-        namespace: if on_namespace {
-            &metadata.name
-        } else {
-            &metadata.namespace
-        },
+        namespace: if on_namespace { &metadata.name } else { &metadata.namespace },
         namespace_metadata: on_namespace.then_some(metadata),
         kind: kind.name(),
         name: &metadata.name,
@@ -84,9 +77,7 @@ pub(super) fn written(document: &Value) -> Option<(String, Option<Timestamp>)> {
         let fields = &manager["fieldsV1"]["f:metadata"];
         SETTINGS.iter().any(|(_, key)| {
             let key = format!("f:{key}");
-            ["f:annotations", "f:labels"]
-                .iter()
-                .any(|part| !fields[part][&key].is_null())
+            ["f:annotations", "f:labels"].iter().any(|part| !fields[part][&key].is_null())
         })
     };
     let times = managers.iter().filter(owns).map(|manager| {

@@ -60,9 +60,7 @@ fn report(objects: &[Value], namespace: Option<&str>) -> Report {
 
 fn found(report: &Report) -> Vec<String> {
     let findings = report.findings.iter();
-    findings
-        .map(|it| format!("{} {}", it.finding.object, it.finding.rule))
-        .collect()
+    findings.map(|it| format!("{} {}", it.finding.object, it.finding.rule)).collect()
 }
 
 #[test]
@@ -88,10 +86,7 @@ fn the_worst_namespace_comes_first() {
             "Deployment b/web rolling-update-overlap",
         ]
     );
-    assert_eq!(
-        hints(&report, true)[0],
-        "By namespace, worst first: c: 3 errors; b: 1 error."
-    );
+    assert_eq!(hints(&report, true)[0], "By namespace, worst first: c: 3 errors; b: 1 error.");
     assert_eq!((report.summary.judged, report.summary.facts), (7, 3));
 }
 
@@ -99,10 +94,7 @@ fn the_worst_namespace_comes_first() {
 fn a_shared_claim_is_reported_for_the_one_that_comes_and_goes() {
     let job = json!({"apiVersion": "batch/v1", "kind": "Job",
         "metadata": {"namespace": "shop", "name": "backup"}, "spec": {"template": template("backup")}});
-    let report = report(
-        &[claim("shop"), deployment("shop", "web", "Recreate"), job],
-        None,
-    );
+    let report = report(&[claim("shop"), deployment("shop", "web", "Recreate"), job], None);
     assert_eq!(found(&report), ["Job shop/backup workloads-share-volume"]);
 }
 
@@ -126,16 +118,9 @@ fn a_deployment_without_pods_is_judged_as_it_will_be() {
         report(&[claim("shop"), deployment], None)
     };
     let report = at_zero("RollingUpdate");
-    assert_eq!(
-        found(&report),
-        ["Deployment shop/web rolling-update-overlap"]
-    );
+    assert_eq!(found(&report), ["Deployment shop/web rolling-update-overlap"]);
     let finding = &report.findings[0].finding;
-    assert!(
-        finding.message.ends_with("is judged as with one."),
-        "{}",
-        finding.message
-    );
+    assert!(finding.message.ends_with("is judged as with one."), "{}", finding.message);
     assert_eq!(found(&at_zero("Recreate")), [] as [&str; 0]);
 }
 
@@ -161,10 +146,7 @@ fn overrides_end_by_the_clock_of_the_cluster() {
         claim("shop"),
         with("ends-today", until("2026-11-25")),
         with("ended", until("2026-11-24")),
-        with(
-            "no-reason",
-            json!({"multi-attach-guard.dev/action": "ignore"}),
-        ),
+        with("no-reason", json!({"multi-attach-guard.dev/action": "ignore"})),
         namespace,
     ];
     let report = report(&objects, Some("shop"));
@@ -172,15 +154,9 @@ fn overrides_end_by_the_clock_of_the_cluster() {
         .filter(|it| it.finding.rule == "rolling-update-overlap")
         .map(|it| (it.finding.object.name.to_string(), it.finding.action))
         .collect();
-    let expected = [
-        ("ended", Action::Deny),
-        ("ends-today", Action::Ignore),
-        ("no-reason", Action::Deny),
-    ];
-    assert_eq!(
-        found,
-        expected.map(|(name, action)| (name.to_owned(), action))
-    );
+    let expected =
+        [("ended", Action::Deny), ("ends-today", Action::Ignore), ("no-reason", Action::Deny)];
+    assert_eq!(found, expected.map(|(name, action)| (name.to_owned(), action)));
 
     let all = overrides::all(&cluster(&objects), &Policy::default(), NOW.parse().unwrap());
     let all: Vec<String> = all.iter().map(ToString::to_string).collect();
@@ -228,10 +204,7 @@ fn whoever_has_the_last_word_owns_the_object() {
         "annotations": {"meta.helm.sh/release-name": "graphs", "meta.helm.sh/release-namespace": "shop"}});
     let with = |key: &str, value: Value| {
         let mut metadata = helm.clone();
-        metadata[key]
-            .as_object_mut()
-            .unwrap()
-            .extend(value.as_object().unwrap().clone());
+        metadata[key].as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
         metadata
     };
     let owned = {
@@ -274,21 +247,15 @@ fn whoever_has_the_last_word_owns_the_object() {
     ];
     let object = ObjectKind::Workload(WorkloadKind::Deployment).reference("shop", "web");
     for (metadata, expected) in cases {
-        let owner = owner::writer(
-            &json!({"metadata": metadata}),
-            &object,
-            "helm --kube-context=prod",
-        )
-        .unwrap();
+        let owner =
+            owner::writer(&json!({"metadata": metadata}), &object, "helm --kube-context=prod")
+                .unwrap();
         assert_eq!(owner.name, expected);
         let command = "helm --kube-context=prod get values graphs --all -n shop";
         let shown = expected.starts_with("Helm ").then_some(command);
         assert_eq!(owner.command.as_deref(), shown, "{owner}");
     }
-    assert_eq!(
-        owner::writer(&json!({"metadata": {}}), &object, "helm"),
-        None
-    );
+    assert_eq!(owner::writer(&json!({"metadata": {}}), &object, "helm"), None);
 }
 
 #[test]
@@ -318,14 +285,9 @@ fn an_audit_needs_what_every_cluster_serves_and_it_judges() {
         ("nodes", false),
     ];
     for (resource, expected) in cases {
-        let unread = Unread {
-            resource: resource.into(),
-            reason: "1 of 3 are malformed".to_owned(),
-        };
-        let observed = Observed {
-            unread: vec![unread],
-            ..Observed::default()
-        };
+        let unread =
+            Unread { resource: resource.into(), reason: "1 of 3 are malformed".to_owned() };
+        let observed = Observed { unread: vec![unread], ..Observed::default() };
         assert_eq!(facts::is_blind(&observed), expected, "{resource}");
     }
 }

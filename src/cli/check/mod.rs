@@ -113,10 +113,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
     let effective = policy_file::effective(policy.as_deref())?;
     let earlier = options.report.earlier()?;
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
-    let render = RenderOptions {
-        verbose: options.report.verbose,
-        ..options.render.clone()
-    };
+    let render = RenderOptions { verbose: options.report.verbose, ..options.render.clone() };
     let facts = facts(options)?;
     let paths = Paths::find(Input {
         paths: &options.paths,
@@ -172,10 +169,7 @@ fn policy(
     let named = options.config.clone();
     let policy = named.or_else(|| repository.policy_for(&options.paths));
     if let Some(path) = &policy {
-        let refused = |source| ReadError {
-            path: path.clone(),
-            source,
-        };
+        let refused = |source| ReadError { path: path.clone(), source };
         repository.refuse_to_leave(path).map_err(refused)?;
     }
     Ok(policy)
@@ -272,11 +266,7 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
 
 /// Explains why nothing was judged.
 fn nothing(options: &CheckOptions, report: &Report) -> String {
-    let paths: Vec<_> = options
-        .paths
-        .iter()
-        .map(|path| path.to_string_lossy())
-        .collect();
+    let paths: Vec<_> = options.paths.iter().map(|path| path.to_string_lossy()).collect();
     let seen = match report.summary.files {
         0 => "there is no YAML or JSON file",
         _ => "no file holds a workload, a claim or an autoscaler that could be read",

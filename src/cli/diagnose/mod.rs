@@ -81,11 +81,7 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
             if shown.is_some() {
                 writeln!(out)?;
             }
-            let ways = if options.all_ways {
-                Ways::All
-            } else {
-                Ways::Safest
-            };
+            let ways = if options.all_ways { Ways::All } else { Ways::Safest };
             report::write(&diagnosis, options.format, ways, &mut out)?;
             out.flush()?;
             shown = Some(essence);
@@ -115,10 +111,7 @@ fn look(
         // Without the documents, the commands that need them are left out.
         connection.documents(wanted).unwrap_or_default()
     });
-    let mut diagnosis = Diagnosis {
-        open: open::questions(observed),
-        ..Diagnosis::default()
-    };
+    let mut diagnosis = Diagnosis { open: open::questions(observed), ..Diagnosis::default() };
     match &subject.target {
         Some(target) => {
             found.retain(|case| target.is_about(case));
@@ -142,9 +135,8 @@ fn look(
 fn held_up(observed: &Observed) -> Vec<String> {
     let pods = observed.pods.iter().filter(|pod| !pod.is_ending());
     let held = pods.filter(|pod| pod.phase == "Pending" && !pod.claims.is_empty());
-    let mut notes: Vec<String> = held
-        .filter_map(|pod| Some(held_up_by(pod, pod.held_up.as_ref()?)))
-        .collect();
+    let mut notes: Vec<String> =
+        held.filter_map(|pod| Some(held_up_by(pod, pod.held_up.as_ref()?))).collect();
     if notes.len() > HELD_UP {
         let more = notes.len() - HELD_UP;
         notes.truncate(HELD_UP);
@@ -156,11 +148,8 @@ fn held_up(observed: &Observed) -> Vec<String> {
 /// A note about how far the clocks of the nodes are off, if that matters.
 fn skew(observed: &Observed, now: Timestamp) -> Option<String> {
     let ahead = Clock::of(observed, now).skew?;
-    let (direction, by) = if ahead > 0 {
-        ("ahead of", span(ahead))
-    } else {
-        ("behind", span(-ahead))
-    };
+    let (direction, by) =
+        if ahead > 0 { ("ahead of", span(ahead)) } else { ("behind", span(-ahead)) };
     Some(format!(
         "The clocks of the nodes are {by} {direction} the API server's. Leases are judged by the youngest of them."
     ))
@@ -192,19 +181,10 @@ mod tests {
 
     #[test]
     fn options_mean_what_they_mean_to_kubectl() {
-        for arguments in [
-            &["-o", "json"][..],
-            &["--output", "json"],
-            &["--format", "json"],
-        ] {
+        for arguments in [&["-o", "json"][..], &["--output", "json"], &["--format", "json"]] {
             assert_eq!(options(arguments).unwrap().format, Format::Json);
         }
-        let flags = [
-            "--kubeconfig=/k",
-            "--context=prod",
-            "--as=on-call",
-            "--as-group=sre",
-        ];
+        let flags = ["--kubeconfig=/k", "--context=prod", "--as=on-call", "--as-group=sre"];
         assert_eq!(
             options(&flags).unwrap().cluster.kubectl(),
             "kubectl --kubeconfig=/k --context=prod --as=on-call --as-group=sre"
@@ -227,10 +207,7 @@ mod tests {
             });
             serde_json::from_value(pod).unwrap()
         };
-        let observed = |pods| Observed {
-            pods,
-            ..Observed::default()
-        };
+        let observed = |pods| Observed { pods, ..Observed::default() };
         let two = vec![pod("a", "ContainerCreating"), pod("b", "ImagePullBackOff")];
         assert_eq!(
             held_up(&observed(two)),

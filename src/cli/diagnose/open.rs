@@ -3,19 +3,13 @@
 use engine::model::observed::Observed;
 
 /// The resources that must be read before the program can say that nothing waits.
-const NEEDED: [&str; 4] = [
-    "pods",
-    "persistentvolumeclaims",
-    "persistentvolumes",
-    "volumeattachments",
-];
+const NEEDED: [&str; 4] =
+    ["pods", "persistentvolumeclaims", "persistentvolumes", "volumeattachments"];
 
 /// A sentence for each resource that could not be read.
 pub(super) fn questions(observed: &Observed) -> Vec<String> {
     let unread = observed.unread.iter();
-    unread
-        .map(|unread| unread.leaves_open(question(&unread.resource)))
-        .collect()
+    unread.map(|unread| unread.leaves_open(question(&unread.resource))).collect()
 }
 
 /// The question that a resource would answer, as the end of "It is not known ".

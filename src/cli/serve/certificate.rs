@@ -63,10 +63,8 @@ pub(super) async fn open(
 fn self_signed(options: &CertificateOptions) -> Result<ServingPair, ServeError> {
     let made = SelfSigned::generate(&options.dns_name, Timestamp::now())?;
     if let Some(path) = &options.write_ca {
-        fs::write(path, &made.ca_pem).map_err(|source| ServeError::WriteCa {
-            path: path.clone(),
-            source,
-        })?;
+        fs::write(path, &made.ca_pem)
+            .map_err(|source| ServeError::WriteCa { path: path.clone(), source })?;
         tracing::info!(file = %path.display(), "The CA to trust was written.");
     }
     Ok(made.pair)
@@ -98,18 +96,16 @@ fn condition(certificates: &Certificates, now: Timestamp) -> Readiness {
     };
     let (from, until) = (pair.not_before(), pair.not_after());
     match failure {
-        _ if pair.is_expired(now) => Readiness::not_ready(
-            NAME,
-            format!("The certificate expired at {until}; renew it."),
-        ),
+        _ if pair.is_expired(now) => {
+            Readiness::not_ready(NAME, format!("The certificate expired at {until}; renew it."))
+        }
         _ if now < from => Readiness::not_ready(
             NAME,
             format!("The certificate is good from {from} on; check this machine's clock."),
         ),
-        Some(failure) => Readiness::degraded(
-            NAME,
-            format!("{failure} The one in use is good until {until}."),
-        ),
+        Some(failure) => {
+            Readiness::degraded(NAME, format!("{failure} The one in use is good until {until}."))
+        }
         None => Readiness::ready(NAME, format!("The certificate is good until {until}.")),
     }
 }
@@ -126,16 +122,8 @@ mod tests {
         let now = Timestamp::now();
         let cases = [
             ("fresh", now, HealthState::Ready),
-            (
-                "before its time",
-                now - (24 * 3).hours(),
-                HealthState::NotReady,
-            ),
-            (
-                "after its time",
-                now + (24 * 367).hours(),
-                HealthState::NotReady,
-            ),
+            ("before its time", now - (24 * 3).hours(), HealthState::NotReady),
+            ("after its time", now + (24 * 367).hours(), HealthState::NotReady),
         ];
         let made = SelfSigned::generate(&[], now).unwrap();
         let certificates = Certificates::new(made.pair);

@@ -110,10 +110,7 @@ pub(super) async fn open(
         recent: Mutex::default(),
     };
     let (sender, mut queue) = channel(QUEUE);
-    let events = Events {
-        sender,
-        metrics: metrics.clone(),
-    };
+    let events = Events { sender, metrics: metrics.clone() };
     let record = async move {
         poll_fn(|context| queue.poll_recv(context))
             .for_each_concurrent(AWAITED, |occurrence| recorder.take(occurrence))
@@ -130,10 +127,9 @@ impl Events {
             return;
         };
         for (finding, reason) in reportable(decision, verdict) {
-            let sent = self.sender.try_send(Occurrence {
-                object: object.clone(),
-                event: event(finding, reason),
-            });
+            let sent = self
+                .sender
+                .try_send(Occurrence { object: object.clone(), event: event(finding, reason) });
             if sent.is_err() {
                 count(&self.metrics, DROPPED);
             }
@@ -269,11 +265,7 @@ impl EventRecorder {
 /// The Event. Its action is the rule, so that Events of two rules on one object stay separate.
 fn event(finding: &Finding, reason: &str) -> Event {
     Event {
-        type_: if reason == REPAIRED {
-            EventType::Normal
-        } else {
-            EventType::Warning
-        },
+        type_: if reason == REPAIRED { EventType::Normal } else { EventType::Warning },
         reason: reason.to_owned(),
         note: Some(noted(&finding.message)),
         action: finding.rule.to_owned(),

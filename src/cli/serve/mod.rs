@@ -157,10 +157,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let (clients, follow_clients) = clients.transpose()?.unzip();
     server.clients = clients.map(|clients| clients as _);
     let server = Server::start(&server, certificates, reviewer, sources, metrics.clone()).await?;
-    let signals = server
-        .shutdown()
-        .on_signals()
-        .map_err(ServeError::Signals)?;
+    let signals = server.shutdown().on_signals().map_err(ServeError::Signals)?;
     // None of these ends.
     let mut followers = vec![signals.boxed_local(), policy.follow(&metrics).boxed_local()];
     followers.extend(follow_certificate.map(FutureExt::boxed_local));

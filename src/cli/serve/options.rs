@@ -128,9 +128,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     let parsed: SignedDuration = text.parse().map_err(|error: jiff::Error| {
         format!("{error}; write a number and its unit, as in \"5s\" or \"1m30s\"")
     })?;
-    parsed
-        .try_into()
-        .map_err(|_| "a length of time is not negative".to_owned())
+    parsed.try_into().map_err(|_| "a length of time is not negative".to_owned())
 }
 
 #[cfg(test)]
@@ -150,36 +148,21 @@ mod tests {
         use ErrorKind::{ArgumentConflict, InvalidValue, MissingRequiredArgument, ValueValidation};
         let cases = [
             ("--tls-cert=c --tls-key=k", None),
-            (
-                "--self-signed --dns-name=a --dns-name=::1 --write-ca=f",
-                None,
-            ),
+            ("--self-signed --dns-name=a --dns-name=::1 --write-ca=f", None),
             ("--manage-certs --dns-name=a", None),
             ("--manage-certs --self-signed", Some(ArgumentConflict)),
-            (
-                "--manage-certs --tls-cert=c --tls-key=k",
-                Some(ArgumentConflict),
-            ),
+            ("--manage-certs --tls-cert=c --tls-key=k", Some(ArgumentConflict)),
             ("--manage-certs --write-ca=f", Some(ArgumentConflict)),
             ("--self-signed --facts a --facts b", None),
             ("--self-signed --facts=a --facts=b", None),
             ("--self-signed --events", None),
             ("--self-signed --events --facts=a", Some(ArgumentConflict)),
-            (
-                "--self-signed --shutdown-delay=1m30s --drain-timeout=0s",
-                None,
-            ),
+            ("--self-signed --shutdown-delay=1m30s --drain-timeout=0s", None),
             ("", Some(MissingRequiredArgument)),
             ("--tls-cert=c", Some(MissingRequiredArgument)),
             ("--tls-key=k", Some(MissingRequiredArgument)),
-            (
-                "--tls-cert=c --tls-key=k --self-signed",
-                Some(ArgumentConflict),
-            ),
-            (
-                "--tls-cert=c --tls-key=k --dns-name=a",
-                Some(ArgumentConflict),
-            ),
+            ("--tls-cert=c --tls-key=k --self-signed", Some(ArgumentConflict)),
+            ("--tls-cert=c --tls-key=k --dns-name=a", Some(ArgumentConflict)),
             ("--self-signed --shutdown-delay=5", Some(ValueValidation)),
             ("--self-signed --drain-timeout=-1s", Some(ValueValidation)),
             ("--self-signed --log-format=xml", Some(InvalidValue)),

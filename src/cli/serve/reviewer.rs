@@ -28,11 +28,7 @@ pub(super) fn kinds() -> Vec<&'static str> {
         ObjectKind::VolumeAttachment,
     ];
     let workloads = WorkloadKind::ALL.into_iter().map(ObjectKind::Workload);
-    workloads
-        .chain(others)
-        .map(ObjectKind::name)
-        .chain([admission::OTHER_KIND])
-        .collect()
+    workloads.chain(others).map(ObjectKind::name).chain([admission::OTHER_KIND]).collect()
 }
 
 /// Answers the reviews that the server receives, as admission decides.
@@ -60,10 +56,8 @@ impl Reviewer for AdmissionReviewer {
             namespace: received.namespace(),
             stranger: client.filter(|_| !self.clients_are_known),
         };
-        let verdict = self
-            .view
-            .verdict(endpoint, &received, &self.effective, asker, deadline)
-            .await;
+        let verdict =
+            self.view.verdict(endpoint, &received, &self.effective, asker, deadline).await;
         let until = half_way(deadline);
         let verdict = allow_rollback(&self.view, endpoint, &received, verdict, asker, until).await;
         let answer = received.answer(endpoint, &verdict);

@@ -41,10 +41,8 @@ pub(super) async fn allow_rollback(
     let Some(rollback) = TemplateUpdate::read(received) else {
         return verdict;
     };
-    let rests_on_replica_sets = matches!(
-        rollback.update.kind,
-        WorkloadKind::Deployment | WorkloadKind::Rollout
-    );
+    let rests_on_replica_sets =
+        matches!(rollback.update.kind, WorkloadKind::Deployment | WorkloadKind::Rollout);
     if rests_on_replica_sets && !verdict.may_be_overridden {
         return verdict;
     }
@@ -77,9 +75,7 @@ pub(super) async fn allow_rollback(
 /// Whether the verdict refuses an update, or changes its template.
 fn is_in_the_way(endpoint: Endpoint, verdict: &Verdict) -> bool {
     match endpoint {
-        Endpoint::Validate => verdict
-            .with(Action::Deny)
-            .any(|it| it.outcome != Outcome::Refused),
+        Endpoint::Validate => verdict.with(Action::Deny).any(|it| it.outcome != Outcome::Refused),
         Endpoint::Mutate => verdict.with(Action::Fix).any(Finding::patches_template),
     }
 }
@@ -177,11 +173,7 @@ impl<'a> TemplateUpdate<'a> {
             && new.spec.kept == old.spec.kept
             && disks(template)? == disks(old.spec.template)?
             && !is_same_template(template, old.spec.template);
-        changes_the_template_alone.then_some(Self {
-            update,
-            template,
-            old,
-        })
+        changes_the_template_alone.then_some(Self { update, template, old })
     }
 
     fn owner(&self) -> Owner<'_> {
@@ -240,11 +232,7 @@ impl<'a> TemplateUpdate<'a> {
             _ => &annotations.deployment,
         };
         let newest = || all.iter().map(|it| it.number).max().unwrap_or_default();
-        let current = if current.is_empty() {
-            Ok(newest())
-        } else {
-            current.parse()
-        };
+        let current = if current.is_empty() { Ok(newest()) } else { current.parse() };
         let mut conditions = self.old.status.conditions.iter();
         // The controller records here that it made a revision, or that it waits for one.
         let progressed = conditions.find(|it| it.kind == "Progressing");
@@ -264,22 +252,14 @@ impl<'a> TemplateUpdate<'a> {
 /// Whether a pod of the revision has the volume: either a pod is ready or, while no pod of any
 /// revision is, this revision is the earliest that has pods, and the others wait for it.
 fn has_volume(revision: &Revision, all: &[Revision]) -> bool {
-    let mut others = all
-        .iter()
-        .filter(|it| it.name != revision.name && it.pods >= Some(1));
+    let mut others = all.iter().filter(|it| it.name != revision.name && it.pods >= Some(1));
     let mut is_first = || others.all(|it| it.ready == 0 && it.number > revision.number);
     revision.pods >= Some(1) && (revision.ready >= 1 || is_first())
 }
 
 /// Volumes that are created for each pod, or read from the API server.
-const NO_DISKS: [&str; 6] = [
-    "configMap",
-    "downwardAPI",
-    "emptyDir",
-    "image",
-    "projected",
-    "secret",
-];
+const NO_DISKS: [&str; 6] =
+    ["configMap", "downwardAPI", "emptyDir", "image", "projected", "secret"];
 
 /// The claims and disks that a pod template uses, whatever names it gives them; `None` if it is
 /// malformed.
@@ -295,11 +275,7 @@ fn disks(template: &RawValue) -> Option<BTreeSet<String>> {
     let Template { spec } = serde_json::from_str(template.get()).ok()?;
     let sources = spec.volumes.into_iter().flatten().flatten();
     let sources = sources.filter(|(key, _)| key != "name" && !NO_DISKS.contains(&key.as_str()));
-    Some(
-        sources
-            .map(|(key, value)| format!("{key} {value}"))
-            .collect(),
-    )
+    Some(sources.map(|(key, value)| format!("{key} {value}")).collect())
 }
 
 #[cfg(test)]
@@ -352,10 +328,7 @@ mod tests {
         let volumes = "/spec/template/spec/volumes";
         let renamed = with(&format!("{volumes}/0/name"), json!("c"));
         let configured = with(&format!("{volumes}/1/configMap/name"), json!("other"));
-        let claimed = with(
-            &format!("{volumes}/0/persistentVolumeClaim/claimName"),
-            json!("other"),
-        );
+        let claimed = with(&format!("{volumes}/0/persistentVolumeClaim/claimName"), json!("other"));
         let surging = with("/spec/strategy", json!({"type": "Recreate"}));
         let selecting = with("/spec/selector/matchLabels/app", json!("api"));
         let mut claiming = changed.clone();
@@ -418,31 +391,11 @@ mod tests {
         let other = |number, pods, ready| revision("other", number, pods, ready);
         let cases = [
             ("it is ready", vec![wanted(3, 1, 1), other(4, 1, 0)], true),
-            (
-                "it has no pods",
-                vec![wanted(3, 0, 0), other(4, 1, 0)],
-                false,
-            ),
-            (
-                "it is not ready",
-                vec![wanted(3, 1, 0), other(4, 1, 0)],
-                true,
-            ),
-            (
-                "the other is ready",
-                vec![wanted(3, 1, 0), other(4, 1, 1)],
-                false,
-            ),
-            (
-                "it waits for an earlier",
-                vec![wanted(3, 1, 0), other(2, 1, 0)],
-                false,
-            ),
-            (
-                "the earlier is gone",
-                vec![wanted(3, 1, 0), other(2, 0, 0)],
-                true,
-            ),
+            ("it has no pods", vec![wanted(3, 0, 0), other(4, 1, 0)], false),
+            ("it is not ready", vec![wanted(3, 1, 0), other(4, 1, 0)], true),
+            ("the other is ready", vec![wanted(3, 1, 0), other(4, 1, 1)], false),
+            ("it waits for an earlier", vec![wanted(3, 1, 0), other(2, 1, 0)], false),
+            ("the earlier is gone", vec![wanted(3, 1, 0), other(2, 0, 0)], true),
             ("it is the current one", vec![wanted(4, 1, 1)], true),
             ("it came later", vec![wanted(5, 1, 1)], false),
             ("it has no number", vec![wanted(0, 1, 1)], false),
@@ -452,10 +405,8 @@ mod tests {
             let found = rests_on("Deployment", &json!({}), &revisions);
             assert_eq!(found, Ok(expected), "{name}");
         }
-        for (updated, expected) in [
-            ("2026-01-02T00:00:00Z", true),
-            ("2026-01-01T00:00:00Z", false),
-        ] {
+        for (updated, expected) in [("2026-01-02T00:00:00Z", true), ("2026-01-01T00:00:00Z", false)]
+        {
             let progressing = json!([{"type": "Progressing", "lastUpdateTime": updated}]);
             let status = json!({"conditions": progressing});
             let found = rests_on("Deployment", &status, &[wanted(3, 1, 1)]);
@@ -498,23 +449,14 @@ mod tests {
             |updated| json!({"currentNumberScheduled": 2, "updatedNumberScheduled": updated});
         assert_eq!(rests_on("DaemonSet", &status(1), &two), Ok(true));
         assert_eq!(rests_on("DaemonSet", &status(2), &two), Ok(false));
-        assert_eq!(
-            rests_on("DaemonSet", &status(1), std::slice::from_ref(&current)),
-            Ok(false)
-        );
+        assert_eq!(rests_on("DaemonSet", &status(1), std::slice::from_ref(&current)), Ok(false));
         let counted = |pods| {
             let wanted = revision("wanted", 1, pods, 0);
             [wanted, current.clone(), other.clone()]
         };
         assert!(rests_on("DaemonSet", &status(1), &counted(None)).is_err());
-        assert_eq!(
-            rests_on("DaemonSet", &status(1), &counted(Some(0))),
-            Ok(false)
-        );
-        assert_eq!(
-            rests_on("DaemonSet", &status(1), &counted(Some(1))),
-            Ok(true)
-        );
+        assert_eq!(rests_on("DaemonSet", &status(1), &counted(Some(0))), Ok(false));
+        assert_eq!(rests_on("DaemonSet", &status(1), &counted(Some(1))), Ok(true));
         assert_eq!(rests_on("DaemonSet", &status(2), &counted(None)), Ok(false));
     }
 }

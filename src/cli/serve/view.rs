@@ -34,10 +34,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// The source of facts.
 pub(super) enum FactSource {
     /// Files that stand for a whole cluster.
-    Files {
-        cluster: Box<Snapshot>,
-        revisions: FileRevisions,
-    },
+    Files { cluster: Box<Snapshot>, revisions: FileRevisions },
     /// A cluster that is followed.
     Live(Box<Live>),
 }
@@ -92,9 +89,7 @@ impl FactSource {
             Self::Live(live) => &live.informer,
         };
         let mut left = MAX_LOOKUPS;
-        let verdict = live
-            .answer_within(&mut left, wait_until(deadline), &judge)
-            .await;
+        let verdict = live.answer_within(&mut left, wait_until(deadline), &judge).await;
         // An object that was too complex to judge is too complex again.
         if !is_reported(endpoint, &verdict) || verdict.too_complex {
             return verdict;
@@ -132,11 +127,7 @@ impl FactSource {
             object = %received.reference(), user = received.user(), is_denied, why,
             "A denial was not confirmed."
         );
-        if is_denied {
-            verdict
-        } else {
-            verdict.without_denials(&format!("Not denied: {why}."))
-        }
+        if is_denied { verdict } else { verdict.without_denials(&format!("Not denied: {why}.")) }
     }
 
     /// The revisions of a workload, which are compared with `template`.

@@ -28,16 +28,10 @@ pub(super) struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Action {
     /// Kubelet: the node is ready, and these volumes are mounted or about to be.
-    Report {
-        node: String,
-        volumes: BTreeSet<String>,
-    },
+    Report { node: String, volumes: BTreeSet<String> },
     /// Kubelet: the containers run and are ready. If the controller that declares nodes dead has
     /// marked the pod as not ready, `unready_since` is the time.
-    Run {
-        pod: Object,
-        unready_since: Option<String>,
-    },
+    Run { pod: Object, unready_since: Option<String> },
     /// Kubelet: the containers have ended.
     End(Object),
     /// Kubelet: nothing of the pod is left on the node.
@@ -158,10 +152,7 @@ fn bound(cluster: &Snapshot) -> HashMap<(&str, &str), Option<String>> {
 /// The claims that a pod mentions, by namespace and name.
 fn claims_of(pod: &Pod) -> impl Iterator<Item = (&str, &str)> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let volumes = pod
-        .spec
-        .iter()
-        .flat_map(|spec| spec.volumes.iter().flatten());
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
     volumes.filter_map(move |volume| {
         let claim = volume.persistent_volume_claim.as_ref()?;
         Some((namespace, claim.claim_name.as_str()))
@@ -175,10 +166,7 @@ fn attacher(attachment: &VolumeAttachment, cluster: &Snapshot) -> Option<Action>
     let volume = attachment.spec.source.persistent_volume_name.as_ref();
     let orders = &cluster.orders;
     let object = Object::of(attachment);
-    match (
-        &attachment.metadata.deletion_timestamp,
-        is_attached(attachment),
-    ) {
+    match (&attachment.metadata.deletion_timestamp, is_attached(attachment)) {
         (Some(_), _) => Some(match volume.and_then(|it| orders.refused.get(it)) {
             Some(message) => Action::Refuse {
                 attachment: object,
@@ -220,10 +208,7 @@ fn is_attached(attachment: &VolumeAttachment) -> bool {
 /// `GetNodesForAttachedVolume` in `pkg/controller/volume/attachdetach/cache`).
 fn elsewhere<'a>(attachment: &VolumeAttachment, cluster: &'a Snapshot) -> Option<&'a str> {
     let volume = attachment.spec.source.persistent_volume_name.as_ref()?;
-    let found = cluster
-        .volumes
-        .iter()
-        .find(|it| it.metadata.name.as_ref() == Some(volume))?;
+    let found = cluster.volumes.iter().find(|it| it.metadata.name.as_ref() == Some(volume))?;
     let modes = found.spec.as_ref()?.access_modes.as_ref()?;
     if modes.iter().any(|mode| mode.ends_with("Many")) {
         return None;
@@ -244,9 +229,7 @@ fn provisioner(claim: &PersistentVolumeClaim, nodes: &[Arc<Node>]) -> Option<Act
         return None;
     }
     let chosen = asked("volume.kubernetes.io/selected-node")?;
-    let node = nodes
-        .iter()
-        .find(|it| it.metadata.name.as_ref() == Some(chosen))?;
+    let node = nodes.iter().find(|it| it.metadata.name.as_ref() == Some(chosen))?;
     Some(Action::Provision {
         claim: Object::of(claim),
         zone: node.metadata.labels.as_ref()?.get(super::ZONE)?.clone(),
@@ -270,10 +253,7 @@ fn kubelet(node: &Node, name: &str, here: &[Held<'_>], kept: &BTreeSet<String>) 
             let starts = phase(pod) == "Pending" && held.bound && volumes.all(is_there);
             let unready_since = unready_since(pod);
             if starts || unready_since.is_some() {
-                steps.push(Action::Run {
-                    pod: Object::of(pod),
-                    unready_since,
-                });
+                steps.push(Action::Run { pod: Object::of(pod), unready_since });
             }
         } else if is_terminal(pod)
             && volumes.all(|it| !reported.contains(it) || wanted.contains(it))
@@ -282,10 +262,7 @@ fn kubelet(node: &Node, name: &str, here: &[Held<'_>], kept: &BTreeSet<String>) 
         }
     }
     if wanted != reported || !is_ready(node) {
-        steps.push(Action::Report {
-            node: name.to_owned(),
-            volumes: wanted,
-        });
+        steps.push(Action::Report { node: name.to_owned(), volumes: wanted });
     }
     steps
 }
@@ -326,10 +303,7 @@ fn hangs(pod: &Pod) -> bool {
 
 /// The pod's phase; `Pending` if the status has none yet.
 pub(super) fn phase(pod: &Pod) -> &str {
-    pod.status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref())
-        .unwrap_or("Pending")
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Pending")
 }
 
 /// The time at which a running pod was marked as not ready.
@@ -342,9 +316,7 @@ fn unready_since(pod: &Pod) -> Option<String> {
 
 fn is_ready(node: &Node) -> bool {
     let status = node.status.as_ref();
-    let mut conditions = status
-        .into_iter()
-        .flat_map(|it| it.conditions.iter().flatten());
+    let mut conditions = status.into_iter().flat_map(|it| it.conditions.iter().flatten());
     conditions.any(|it| it.type_ == "Ready" && it.status == "True")
 }
 
@@ -354,19 +326,13 @@ fn is_terminal(pod: &Pod) -> bool {
 
 fn reported_in_use(node: &Node) -> BTreeSet<String> {
     let status = node.status.as_ref();
-    status
-        .and_then(|it| it.volumes_in_use.clone())
-        .unwrap_or_default()
-        .into_iter()
-        .collect()
+    status.and_then(|it| it.volumes_in_use.clone()).unwrap_or_default().into_iter().collect()
 }
 
 /// The volumes that are attached here according to the attach-detach controller; a kubelet waits
 /// for them.
 fn attached_volumes(node: &Node) -> BTreeSet<String> {
     let status = node.status.as_ref();
-    let attached = status
-        .and_then(|it| it.volumes_attached.clone())
-        .unwrap_or_default();
+    let attached = status.and_then(|it| it.volumes_attached.clone()).unwrap_or_default();
     attached.into_iter().map(|volume| volume.name).collect()
 }

@@ -123,11 +123,7 @@ impl ControlPlane {
     pub(crate) fn fake_nodes(&self) -> FakeNodes<'_> {
         let shared = Arc::new(Shared::default());
         let autoscaler = self.block_on(async {
-            let drivers = [
-                (ATTACHING_DRIVER, true),
-                (SHARED_DRIVER, false),
-                (ZONAL_DRIVER, true),
-            ];
+            let drivers = [(ATTACHING_DRIVER, true), (SHARED_DRIVER, false), (ZONAL_DRIVER, true)];
             for (name, attaches) in drivers {
                 let driver = json!({
                     "apiVersion": "storage.k8s.io/v1",
@@ -139,15 +135,8 @@ impl ControlPlane {
             }
             asking::client(self.kubeconfig(), Some(AUTOSCALER)).await
         });
-        let task = self
-            .runtime()
-            .spawn(simulate(self.client(), Arc::clone(&shared)));
-        FakeNodes {
-            plane: self,
-            autoscaler: autoscaler.unwrap(),
-            shared,
-            task,
-        }
+        let task = self.runtime().spawn(simulate(self.client(), Arc::clone(&shared)));
+        FakeNodes { plane: self, autoscaler: autoscaler.unwrap(), shared, task }
     }
 }
 
@@ -301,9 +290,7 @@ fn in_use(handle: &str) -> String {
 async fn beat(client: &kube::Client, node: &str) {
     let api = Api::<Lease>::namespaced(client.clone(), NODE_LEASES);
     let as_kubelet = PatchParams::default();
-    let _ = api
-        .patch(node, &as_kubelet, &Patch::Merge(lease(node)))
-        .await;
+    let _ = api.patch(node, &as_kubelet, &Patch::Merge(lease(node))).await;
 }
 
 fn lease(node: &str) -> Value {
@@ -320,9 +307,7 @@ fn lease(node: &str) -> Value {
 }
 
 fn now() -> String {
-    jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string()
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// A copy of all objects of one kind; `changes` yields an item after each change.

@@ -19,16 +19,12 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
                 "conditions": [super::ready()],
                 "volumesInUse": volumes,
             }});
-            nodes
-                .patch_status(node, &unconditional, &Patch::Strategic(&report))
-                .await?;
+            nodes.patch_status(node, &unconditional, &Patch::Strategic(&report)).await?;
         }
         Action::Run { pod, .. } | Action::End(pod) => {
             let found = pods(pod).get(&pod.name).await?;
             let report = report(pod, &found, matches!(step, Action::Run { .. }));
-            pods(pod)
-                .patch_status(&pod.name, &unconditional, &Patch::Strategic(&report))
-                .await?;
+            pods(pod).patch_status(&pod.name, &unconditional, &Patch::Strategic(&report)).await?;
         }
         Action::Remove(pod) => {
             let at_once = DeleteParams {
@@ -47,9 +43,7 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
                 "uid": attachment.uid,
                 "finalizers": ["external-attacher/fake"],
             }});
-            attachments
-                .patch(&attachment.name, &unconditional, &Patch::Merge(&hold))
-                .await?;
+            attachments.patch(&attachment.name, &unconditional, &Patch::Merge(&hold)).await?;
             let report = json!({ "status": { "attached": true, "attachError": null } });
             attachments
                 .patch_status(&attachment.name, &unconditional, &Patch::Merge(&report))
@@ -57,15 +51,9 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
         }
         Action::Detach(attachment) => {
             let release = json!({ "metadata": { "uid": attachment.uid, "finalizers": null } });
-            attachments
-                .patch(&attachment.name, &unconditional, &Patch::Merge(&release))
-                .await?;
+            attachments.patch(&attachment.name, &unconditional, &Patch::Merge(&release)).await?;
         }
-        Action::Refuse {
-            attachment,
-            field,
-            message,
-        } => {
+        Action::Refuse { attachment, field, message } => {
             let error = json!({ "time": super::now(), "message": message });
             let report = json!({ "status": { (*field): error } });
             attachments
@@ -112,11 +100,7 @@ fn provisioned(claim: &PersistentVolumeClaim, zone: &str) -> PersistentVolume {
 fn report(object: &Object, pod: &Pod, runs: bool) -> Value {
     let now = super::now();
     let condition = |kind: &&str| {
-        let reason = if runs {
-            Value::Null
-        } else {
-            json!("PodCompleted")
-        };
+        let reason = if runs { Value::Null } else { json!("PodCompleted") };
         let status = if runs { "True" } else { "False" };
         json!({ "type": kind, "status": status, "reason": reason, "lastTransitionTime": now })
     };

@@ -24,10 +24,7 @@ pub(crate) struct Comparison {
 impl Comparison {
     fn new(words: &str, contradiction: Vec<Step>) -> Self {
         let words = words.to_owned();
-        Self {
-            words,
-            contradiction,
-        }
+        Self { words, contradiction }
     }
 
     /// Whether engine and control plane contradict each other.

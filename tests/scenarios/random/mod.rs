@@ -108,9 +108,7 @@ pub(crate) fn runner(seed: u64, number: u64) -> TestRunner {
 
 fn draw(number: u64) -> Result<impl ValueTree<Value = RandomCluster>, String> {
     let mut runner = runner(*SEED, number);
-    RandomCluster::any()
-        .new_tree(&mut runner)
-        .map_err(|reason| reason.to_string())
+    RandomCluster::any().new_tree(&mut runner).map_err(|reason| reason.to_string())
 }
 
 /// The smallest known cluster that still disagrees.
@@ -121,11 +119,7 @@ fn shrink(
 ) -> Result<(RandomCluster, Comparison), String> {
     let mut smallest = (tree.current(), comparison);
     for _ in 0..SHRINKING_STEPS {
-        let moved = if tree.current() == smallest.0 {
-            tree.simplify()
-        } else {
-            tree.complicate()
-        };
+        let moved = if tree.current() == smallest.0 { tree.simplify() } else { tree.complicate() };
         if !moved {
             break;
         }
@@ -149,10 +143,7 @@ pub(crate) fn print_tally() {
     let Ok(tally) = TALLY.lock() else { return };
     let clusters: usize = tally.values().sum();
     if clusters > 0 {
-        println!(
-            "{clusters} random clusters of seed {} and of those kept:",
-            *SEED
-        );
+        println!("{clusters} random clusters of seed {} and of those kept:", *SEED);
         for (words, count) in tally.iter() {
             println!("- {count} {words}");
         }

@@ -51,12 +51,7 @@ impl RandomCluster {
                 }
             }
         }
-        Claim {
-            volume: Some(modes.clone()),
-            modes,
-            volume_with: volume,
-            ..Claim::default()
-        }
+        Claim { volume: Some(modes.clone()), modes, volume_with: volume, ..Claim::default() }
     }
 
     /// The cluster with a volume that any number of pods can use on any node, so that faults in it do

@@ -69,10 +69,7 @@ fn objects(cluster: &RandomCluster, first: usize) -> Vec<(String, Value)> {
     if let Some(update) = &cluster.update {
         all.push(("w0 is changed".to_owned(), object(0, update, 2)));
         if rolls_out(update) {
-            all.push((
-                "w0, changed, is rolled out".to_owned(),
-                object(0, update, 3),
-            ));
+            all.push(("w0, changed, is rolled out".to_owned(), object(0, update, 3)));
         }
     }
     all

@@ -58,11 +58,7 @@ pub(crate) struct ClaimNote {
 
 impl ClaimNote {
     fn new(claim: &Text, text: String) -> Self {
-        Self {
-            claim: claim.clone(),
-            text,
-            is_about_users: false,
-        }
+        Self { claim: claim.clone(), text, is_about_users: false }
     }
 }
 
@@ -124,9 +120,7 @@ impl<'p> Scopes<'p> {
         }
         taken.retain(|number| self.parsed.reading.objects[*number].is_judged());
         let judged = taken.iter().map(|it| (*it, self.object(*it)));
-        let doubts = taken
-            .iter()
-            .map(|it| self.parsed.text(&self.parsed.reading.objects[*it]));
+        let doubts = taken.iter().map(|it| self.parsed.text(&self.parsed.reading.objects[*it]));
         Context {
             parsed: self.parsed,
             cluster,
@@ -241,9 +235,7 @@ impl<'p> Walk<'_, 'p> {
             let metadata = &claim.metadata;
             let text = self.several_classes(claim.class(), &classes);
             let note = ClaimNote::new(&metadata.name, text);
-            self.notes
-                .classless
-                .push((metadata.namespace.clone(), note));
+            self.notes.classless.push((metadata.namespace.clone(), note));
         }
         if !claim.spec.volume_name.is_empty() {
             self.named(&global(ObjectKind::Volume, &claim.spec.volume_name));
@@ -485,10 +477,7 @@ impl<'p> Walk<'_, 'p> {
             let text = format!(
                 "The claim \"{claim}\" is also used in {file}, which is checked apart from this, so this is an assumption. To be sure, check the two together as they are applied."
             );
-            let note = ClaimNote {
-                is_about_users: true,
-                ..ClaimNote::new(claim, text)
-            };
+            let note = ClaimNote { is_about_users: true, ..ClaimNote::new(claim, text) };
             self.notes.assumed.push((number, note));
         }
     }

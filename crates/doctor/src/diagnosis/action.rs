@@ -32,11 +32,7 @@ pub struct SuggestedAction {
 
 impl SuggestedAction {
     pub(super) fn new(purpose: Purpose, command: String, cost: &str) -> Self {
-        Self {
-            purpose,
-            command: Some(command),
-            text: cost.to_owned(),
-        }
+        Self { purpose, command: Some(command), text: cost.to_owned() }
     }
 
     pub(super) fn check(command: String, cost: &str) -> Self {
@@ -48,10 +44,6 @@ impl SuggestedAction {
     }
 
     pub(super) fn note(text: &str) -> Self {
-        Self {
-            purpose: Purpose::Note,
-            command: None,
-            text: text.to_owned(),
-        }
+        Self { purpose: Purpose::Note, command: None, text: text.to_owned() }
     }
 }

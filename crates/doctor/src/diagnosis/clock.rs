@@ -29,9 +29,6 @@ impl Clock {
         let renewed = leases.filter_map(|lease| lease.spec.renew_time).max();
         let skew = renewed.map(|renewed| renewed.as_second() - now.as_second());
         let skew = skew.filter(|ahead| ahead.abs() > DURATION_SECONDS);
-        Self {
-            of_nodes: renewed.filter(|_| skew.is_some()).unwrap_or(now),
-            skew,
-        }
+        Self { of_nodes: renewed.filter(|_| skew.is_some()).unwrap_or(now), skew }
     }
 }

@@ -55,14 +55,8 @@ mod tests {
     fn its_own_commands_are_about_the_same_cluster() {
         for (kubectl, expected) in [
             ("kubectl", "multi-attach-guard capabilities"),
-            (
-                "kubectl --context=prod",
-                "multi-attach-guard capabilities --context=prod",
-            ),
-            (
-                "kubectl '--context=the lab'",
-                "multi-attach-guard capabilities '--context=the lab'",
-            ),
+            ("kubectl --context=prod", "multi-attach-guard capabilities --context=prod"),
+            ("kubectl '--context=the lab'", "multi-attach-guard capabilities '--context=the lab'"),
         ] {
             assert_eq!(capabilities(kubectl), expected);
         }

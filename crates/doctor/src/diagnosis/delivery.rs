@@ -21,10 +21,8 @@ const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
 
 /// The groups of the labels that Flux writes on its objects, each with its kind (its documentation,
 /// "Kustomization" and "HelmRelease").
-const FLUX: [(&str, &str); 2] = [
-    ("kustomize.toolkit.fluxcd.io", "Kustomization"),
-    ("helm.toolkit.fluxcd.io", "HelmRelease"),
-];
+const FLUX: [(&str, &str); 2] =
+    [("kustomize.toolkit.fluxcd.io", "Kustomization"), ("helm.toolkit.fluxcd.io", "HelmRelease")];
 
 impl Delivery {
     /// The delivery of the object in this document, if the object shows it. Flux is checked before
@@ -51,10 +49,7 @@ impl Delivery {
             return Some(Self::argo_cd(namespace, name));
         }
         let release = annotation("meta.helm.sh/release-name").filter(|it| is_plain(it))?;
-        Some(Self {
-            shown: format!("the Helm release {release}"),
-            pause: None,
-        })
+        Some(Self { shown: format!("the Helm release {release}"), pause: None })
     }
 
     /// A Kustomization or HelmRelease of Flux.
@@ -64,10 +59,7 @@ impl Delivery {
             let patch = json!({"spec": {"suspend": suspend}}).to_string();
             arguments(namespace, &["patch", &target, "--type=merge", "-p", &patch])
         };
-        Self {
-            shown: format!("{kind} {name} of Flux"),
-            pause: Some([patch(true), patch(false)]),
-        }
+        Self { shown: format!("{kind} {name} of Flux"), pause: Some([patch(true), patch(false)]) }
     }
 
     /// An Application of Argo CD.
@@ -96,8 +88,7 @@ fn text(value: &Value) -> Option<&str> {
 
 /// Whether the text may be the name of an object: annotations may hold anything.
 fn is_plain(name: &str) -> bool {
-    name.chars()
-        .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+    name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
 }
 
 #[cfg(test)]
@@ -117,10 +108,7 @@ mod tests {
         };
         let cases = [
             (json!({}), None),
-            (
-                json!({"labels": {"app.kubernetes.io/instance": "shop"}}),
-                None,
-            ),
+            (json!({"labels": {"app.kubernetes.io/instance": "shop"}}), None),
             (
                 json!({"annotations": {"argocd.argoproj.io/tracking-id": "shop:apps/Deployment:shop/web"}}),
                 argo("argocd"),
@@ -129,14 +117,8 @@ mod tests {
                 json!({"annotations": {"argocd.argoproj.io/tracking-id": "team_shop:apps/Deployment:shop/web"}}),
                 argo("team"),
             ),
-            (
-                json!({"annotations": {"argocd.argoproj.io/tracking-id": "a b\n:x"}}),
-                None,
-            ),
-            (
-                json!({"labels": {"argocd.argoproj.io/instance": "shop"}}),
-                argo("argocd"),
-            ),
+            (json!({"annotations": {"argocd.argoproj.io/tracking-id": "a b\n:x"}}), None),
+            (json!({"labels": {"argocd.argoproj.io/instance": "shop"}}), argo("argocd")),
             (
                 json!({"labels": {"kustomize.toolkit.fluxcd.io/name": "shop",
                     "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}}),
@@ -150,11 +132,7 @@ mod tests {
                 json!({"labels": {"helm.toolkit.fluxcd.io/name": "web",
                     "helm.toolkit.fluxcd.io/namespace": "shop"},
                     "annotations": {"meta.helm.sh/release-name": "web"}}),
-                flux(
-                    "HelmRelease web of Flux",
-                    "shop",
-                    "helmreleases.helm.toolkit.fluxcd.io/web",
-                ),
+                flux("HelmRelease web of Flux", "shop", "helmreleases.helm.toolkit.fluxcd.io/web"),
             ),
             (
                 json!({"annotations": {"meta.helm.sh/release-name": "web"}}),

@@ -114,16 +114,10 @@ mod tests {
     fn names_from_the_line_are_filled_in() {
         let line = "AttachVolume.Attach failed for volume \"pv-data\" : already attached to n1";
         let look = explain(line).map(|it| it.look).unwrap_or_default();
-        assert!(
-            look.contains(&"kubectl get pv pv-data".to_owned()),
-            "{look:?}"
-        );
+        assert!(look.contains(&"kubectl get pv pv-data".to_owned()), "{look:?}");
         // Text that cannot be the name of an object does not get into a command.
         let line = line.replace("pv-data", "$(reboot)");
         let look = explain(&line).map(|it| it.look).unwrap_or_default();
-        assert!(
-            look.contains(&"kubectl get pv VOLUME".to_owned()),
-            "{look:?}"
-        );
+        assert!(look.contains(&"kubectl get pv VOLUME".to_owned()), "{look:?}");
     }
 }

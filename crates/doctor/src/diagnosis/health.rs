@@ -59,12 +59,8 @@ impl Examined {
         let node = index.nodes.get(name).copied();
         let ready = Lookup::of(node, observed.has_read("nodes"));
         let ready = ready.map(|node| node.status.ready);
-        let taints = node
-            .map(|node| node.spec.taints.as_slice())
-            .unwrap_or_default();
-        let is_given_up = taints
-            .iter()
-            .any(|taint| LOST.contains(&taint.key.as_str()));
+        let taints = node.map(|node| node.spec.taints.as_slice()).unwrap_or_default();
+        let is_given_up = taints.iter().any(|taint| LOST.contains(&taint.key.as_str()));
         let health = match (ready, Heartbeat::seen(ready, lease, now).life()) {
             (Lookup::Absent, _) => Health::Gone,
             (Lookup::NotSynced, _) => Health::Unknown,

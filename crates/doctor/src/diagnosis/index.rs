@@ -57,19 +57,13 @@ impl<'a> Index<'a> {
             users,
             attachments,
             events,
-            nodes: nodes
-                .map(|node| (node.metadata.name.as_str(), node))
-                .collect(),
-            leases: leases
-                .map(|lease| (lease.metadata.name.as_str(), lease))
-                .collect(),
+            nodes: nodes.map(|node| (node.metadata.name.as_str(), node)).collect(),
+            leases: leases.map(|lease| (lease.metadata.name.as_str(), lease)).collect(),
         }
     }
 
     pub(super) fn users<'s>(&'s self, namespace: &'s str, claim: &'s str) -> &'s [&'a Pod] {
-        self.users
-            .get(&(namespace, claim))
-            .map_or(&[], Vec::as_slice)
+        self.users.get(&(namespace, claim)).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn attachments(&self, volume: &str) -> &[&'a VolumeAttachment] {

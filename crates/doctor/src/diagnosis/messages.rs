@@ -54,9 +54,9 @@ impl Message {
 
 /// Whether the line contains the parts of the pattern between `*`, in this order.
 fn holds(line: &str, pattern: &str) -> bool {
-    let rest = pattern.split('*').try_fold(line, |rest, part| {
-        rest.split_once(part).map(|(_, after)| after)
-    });
+    let rest = pattern
+        .split('*')
+        .try_fold(line, |rest, part| rest.split_once(part).map(|(_, after)| after));
     rest.is_some()
 }
 

@@ -164,10 +164,7 @@ impl Group<'_> {
         let (explanation, steps) = (self.cause.judge)(first).unwrap_or_default();
         let waits = |it: &WaitingPod<'_>| it.pod.meta.name.clone();
         let waiting: Vec<Text> = self.pods.iter().map(waits).collect();
-        let holders = first
-            .holders
-            .iter()
-            .filter(|holder| !waiting.contains(&holder.meta.name));
+        let holders = first.holders.iter().filter(|holder| !waiting.contains(&holder.meta.name));
         let modes = first.used.modes.iter().map(AccessMode::name);
         CaseEntry {
             cause: self.cause.code,

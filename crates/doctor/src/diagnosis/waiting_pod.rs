@@ -104,10 +104,7 @@ impl<'a> WaitingPod<'a> {
         };
         waiting.said = waiting.says();
         if waiting.is_for_one_node() {
-            waiting.holders = waiting
-                .users()
-                .filter(|other| waiting.holds_volume(other))
-                .collect();
+            waiting.holders = waiting.users().filter(|other| waiting.holds_volume(other)).collect();
         }
         waiting.is_certain = match pod.node {
             _ if waiting.pod.is_ending() => waiting.is_stranded(),
@@ -178,9 +175,7 @@ impl<'a> WaitingPod<'a> {
             let mut events = self.index.events(self.pod);
             events.next().map(|event| event.message.as_str())
         };
-        self.said
-            .or_else(|| self.claim_warning())
-            .or_else(|| of_pod().filter(|_| !self.is_certain))
+        self.said.or_else(|| self.claim_warning()).or_else(|| of_pod().filter(|_| !self.is_certain))
     }
 
     /// The pod that owns the claim of its generic ephemeral volume: the claim is deleted together
@@ -197,9 +192,7 @@ impl<'a> WaitingPod<'a> {
         let mut events = self.index.events(self.pod);
         let found = events.find(|event| {
             reasons.contains(&event.reason.as_str())
-                && named
-                    .as_ref()
-                    .is_none_or(|named| event.message.contains(named))
+                && named.as_ref().is_none_or(|named| event.message.contains(named))
         });
         found.map(|event| event.message.as_str())
     }
@@ -209,8 +202,7 @@ impl<'a> WaitingPod<'a> {
     /// ReadWriteOncePod claim that another pod uses is not an error of the driver.
     pub(super) fn mount_failed(&self) -> Option<&'a str> {
         let may_mount = self.is_attached_to_its_node() || !self.is_attached();
-        self.event(&MOUNT)
-            .filter(|said| may_mount && !IN_USE_BY_ANOTHER_POD.is_in(said))
+        self.event(&MOUNT).filter(|said| may_mount && !IN_USE_BY_ANOTHER_POD.is_in(said))
     }
 
     /// The driver's message if it refuses to attach the volume to the pod's node.
@@ -448,9 +440,7 @@ impl<'a> WaitingPod<'a> {
     /// The first of the holding nodes that `is_meant` accepts.
     pub(super) fn holding_node(&self, is_meant: impl Fn(&Examined) -> bool) -> Option<Examined> {
         let nodes = self.holding_nodes().into_iter();
-        nodes
-            .map(|name| Examined::of(self.index, &name))
-            .find(is_meant)
+        nodes.map(|name| Examined::of(self.index, &name)).find(is_meant)
     }
 
     /// The first of the holding nodes that does not answer or no longer exists.

@@ -301,11 +301,7 @@ fn groups<'a>(workload: &'a Workload, facts: Facts<'a>) -> impl Iterator<Item = 
     let leaders = (is_bound && !is_own).then(|| leaders(workload, facts));
     own.into_iter()
         .chain(leaders.into_iter().flatten().filter(is_anchor))
-        .map(move |anchor| Group {
-            anchor,
-            judged: workload,
-            facts,
-        })
+        .map(move |anchor| Group { anchor, judged: workload, facts })
         .filter(Group::is_in_one_place)
 }
 
@@ -319,11 +315,7 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     fn has(&self, workload: &Workload) -> bool {
-        let workload = if same(workload, self.judged) {
-            self.judged
-        } else {
-            workload
-        };
+        let workload = if same(workload, self.judged) { self.judged } else { workload };
         same(workload, self.anchor) || has_leader(self.anchor, workload, self.facts)
     }
 
@@ -435,12 +427,10 @@ fn covers(term: &PodAffinityTerm, owner: &Workload, namespace: &Text, facts: Fac
         return selector.matches(&found.metadata.labels.with(NAMESPACE_NAME, namespace));
     }
     let name = |key: &str| (key == NAMESPACE_NAME).then_some(namespace.as_str());
-    let by_name = selector
-        .match_labels
-        .iter()
-        .all(|(key, value)| name(key).is_none_or(|name| name == value))
-        && (selector.match_expressions.iter())
-            .all(|it| name(&it.key).is_none_or(|name| it.accepts(Some(name))));
+    let by_name =
+        selector.match_labels.iter().all(|(key, value)| name(key).is_none_or(|name| name == value))
+            && (selector.match_expressions.iter())
+                .all(|it| name(&it.key).is_none_or(|name| it.accepts(Some(name))));
     selector.matches(&Labels::default().with(NAMESPACE_NAME, namespace)) || is_own && by_name
 }
 

@@ -102,11 +102,7 @@ fn common_node(
     if is_elastic(facts) {
         return None;
     }
-    Some(Obstacle::Nodes(if tainted {
-        NoNode::Taints
-    } else {
-        NoNode::Unknown
-    }))
+    Some(Obstacle::Nodes(if tainted { NoNode::Taints } else { NoNode::Unknown }))
 }
 
 /// The resources that both request, with the sum of the requests of one pod each.
@@ -131,7 +127,5 @@ pub(crate) fn missing_tolerations<'a>(
     let own = &follower.template.tolerations;
     let theirs = leader.template.tolerations.iter();
     // The API server gives each pod tolerations of nodes that are not ready for a short time.
-    theirs
-        .filter(|it| !own.contains(it) && !it.key.starts_with("node.kubernetes.io/"))
-        .collect()
+    theirs.filter(|it| !own.contains(it) && !it.key.starts_with("node.kubernetes.io/")).collect()
 }

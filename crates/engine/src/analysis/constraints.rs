@@ -72,10 +72,7 @@ pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
         return false;
     }
     let mut held = situation.clone();
-    held.placement.affinity = affinity::Together {
-        replicas: true,
-        rollouts: true,
-    };
+    held.placement.affinity = affinity::Together { replicas: true, rollouts: true };
     held.pins_replicas() && contradiction(&held).is_none()
 }
 
@@ -153,9 +150,8 @@ fn counts_own_pods(spread: &TopologySpread, situation: &Analysis<'_>, together: 
 /// `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`).
 fn has_emptier_places(spread: &TopologySpread, situation: &Analysis<'_>) -> bool {
     let nodes = Eligibility::of(situation.workload, None, situation.facts);
-    let mut places = nodes
-        .counted(spread)
-        .filter_map(|node| node.metadata.labels.get(&spread.topology_key));
+    let mut places =
+        nodes.counted(spread).filter_map(|node| node.metadata.labels.get(&spread.topology_key));
     let first = places.next();
     let several = places.any(|place| Some(place) != first);
     let demanded = spread.min_domains.unwrap_or(1);

@@ -164,9 +164,7 @@ impl<'a> Eligibility<'a> {
                 && (!spread.honours_taints || self.tolerates_taints(node))
         };
         let hint = self.hint().filter(|_| !spread.ignores_affinity);
-        self.near(hint)
-            .filter(counts)
-            .inspect(|node| self.facts.view.depends_on_node(node))
+        self.near(hint).filter(counts).inspect(|node| self.facts.view.depends_on_node(node))
     }
 
     /// The nodes that have one of the label pairs. At their end, the judgement depends on the
@@ -178,18 +176,15 @@ impl<'a> Eligibility<'a> {
             view.depends_on_nodes(hint.clone());
             None
         });
-        nodes
-            .chain(end)
-            .take_while(move |_| view.spend(self.weight))
+        nodes.chain(end).take_while(move |_| view.spend(self.weight))
     }
 
     /// The number of eligible nodes, at most `COUNTED`; `None` if no node is known.
     pub fn count(&self) -> Option<usize> {
         let (hint, view) = (self.hint(), self.facts.view);
         let nodes = view.nodes(hint.clone());
-        let eligible = nodes
-            .take_while(|_| view.spend(self.weight))
-            .filter(|node| self.admits(node));
+        let eligible =
+            nodes.take_while(|_| view.spend(self.weight)).filter(|node| self.admits(node));
         let mut count = 0;
         for node in eligible.take(COUNTED) {
             count += 1;
@@ -243,9 +238,7 @@ impl<'a> Eligibility<'a> {
             return Some(NodeHint::one("metadata.name", name));
         }
         let selectors = self.reach.iter().copied().chain(&template.node_affinity);
-        let narrowest = selectors
-            .filter_map(only_values)
-            .min_by_key(|hint| hint.values.len());
+        let narrowest = selectors.filter_map(only_values).min_by_key(|hint| hint.values.len());
         narrowest.or_else(|| {
             let (key, value) = template.node_selector.iter().next()?;
             Some(NodeHint::one(key, value))

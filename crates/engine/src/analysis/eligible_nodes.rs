@@ -86,9 +86,7 @@ fn one_node(
     {
         // A host name is a label; the node's name may differ.
         let node = (counted == Some(1)).then(|| eligibility.first());
-        return Some(OneNode::Named(
-            node.flatten().unwrap_or_else(|| name.into()),
-        ));
+        return Some(OneNode::Named(node.flatten().unwrap_or_else(|| name.into())));
     }
     let stays = |volume: &&UsedVolume| volume.stays_on_its_node;
     if let Some(volume) = volumes.iter().find(stays) {
@@ -129,7 +127,5 @@ fn leaders_node(workload: &Workload, facts: Facts<'_>) -> Option<OneNode> {
     };
     let mut nodes = affinity::leaders(workload, facts).map(node_of);
     let first = nodes.next()??;
-    nodes
-        .all(|node| node.as_ref() == Some(&first))
-        .then_some(first)
+    nodes.all(|node| node.as_ref() == Some(&first)).then_some(first)
 }

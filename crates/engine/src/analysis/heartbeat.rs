@@ -36,10 +36,7 @@ impl Heartbeat {
     /// The signs of life at `now`: the condition `Ready` of the Node, `None` if it is `Unknown`,
     /// and the Lease.
     pub fn seen(ready: Lookup<Option<bool>>, lease: Lookup<&Lease>, now: Timestamp) -> Self {
-        Self {
-            ready,
-            lease: lease.map(|lease| Some((lease.age(now)?, lease.duration()))),
-        }
+        Self { ready, lease: lease.map(|lease| Some((lease.age(now)?, lease.duration()))) }
     }
 
     /// The conclusion from the signs. One fresh sign shows that the machine is on; silence never
@@ -103,11 +100,7 @@ mod tests {
     const NOW: &str = "2026-01-01T01:00:00Z";
 
     fn of(ready: Option<&str>, lease: Option<Value>, everything_known: bool) -> Heartbeat {
-        let mut cluster = if everything_known {
-            Snapshot::complete()
-        } else {
-            Snapshot::new()
-        };
+        let mut cluster = if everything_known { Snapshot::complete() } else { Snapshot::new() };
         let read = |kind: ObjectKind, json: Value| kind.deserialize(json).unwrap();
         if let Some(spec) = lease {
             let metadata = json!({"name": "n1", "namespace": "kube-node-lease"});
@@ -122,11 +115,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         });
-        let missing = if everything_known {
-            Lookup::Absent
-        } else {
-            Lookup::NotSynced
-        };
+        let missing = if everything_known { Lookup::Absent } else { Lookup::NotSynced };
         let node = node.as_ref().map_or(missing, Lookup::Found);
         let ready = node.map(|node| node.status.ready);
         Heartbeat::seen(ready, cluster.view().node_lease("n1"), NOW.parse().unwrap())
@@ -167,11 +156,7 @@ mod tests {
             (None, fresh(), Life::Alive),
         ] {
             let heartbeat = of(ready, lease.clone(), false);
-            assert_eq!(
-                heartbeat.life(),
-                expected,
-                "not synced: {ready:?} {lease:?}"
-            );
+            assert_eq!(heartbeat.life(), expected, "not synced: {ready:?} {lease:?}");
         }
     }
 
@@ -192,10 +177,7 @@ mod tests {
                 "its Lease was renewed 8 h in the future by the clock here, so the clocks differ \
                  and its Ready condition is False",
             ),
-            (
-                of(None, None, true),
-                "it has no Lease and there is no Node object",
-            ),
+            (of(None, None, true), "it has no Lease and there is no Node object"),
             (
                 of(None, None, false),
                 "its Lease could not be read and its Ready condition could not be read",

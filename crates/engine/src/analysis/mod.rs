@@ -83,12 +83,7 @@ impl<'a> Analysis<'a> {
         } else {
             Placement::default()
         };
-        Self {
-            workload,
-            facts,
-            volumes,
-            placement,
-        }
+        Self { workload, facts, volumes, placement }
     }
 
     /// The volumes that attach to one node at a time.
@@ -131,10 +126,8 @@ impl<'a> Analysis<'a> {
         let mut assumed = self.clone();
         for volume in &mut assumed.volumes {
             if is_unknown(volume) {
-                volume.attach_constraint = AttachConstraint::Exclusive {
-                    basis: Basis::Forecast,
-                    grounds: Grounds::Known,
-                };
+                volume.attach_constraint =
+                    AttachConstraint::Exclusive { basis: Basis::Forecast, grounds: Grounds::Known };
             }
         }
         Some(assumed)

@@ -89,12 +89,8 @@ impl PlacementChange {
         to: &EligibleNodes<'_>,
         facts: Facts<'_>,
     ) -> Option<Self> {
-        let resumed = || {
-            resumes(old, new).then(|| Self {
-                from: Places::OfEarlier,
-                to: Places::of(to),
-            })
-        };
+        let resumed =
+            || resumes(old, new).then(|| Self { from: Places::OfEarlier, to: Places::of(to) });
         if is_placed_alike(old, new) || !hold_one_volume(old, new, volumes) {
             return resumed();
         }
@@ -104,10 +100,7 @@ impl PlacementChange {
         // of them, even to one that waits there for the volume.
         let are_apart = || old.replicas > 1 && !affinity::self_affinity(old, None, facts).replicas;
         if to.one_node.is_none() && from.one_node.is_none() && are_apart() {
-            return Some(Self {
-                from: Places::Apart,
-                to: Places::BesideAny,
-            });
+            return Some(Self { from: Places::Apart, to: Places::BesideAny });
         }
         let stays_with_both = theirs.iter().any(|theirs| {
             theirs.stays_on_its_node
@@ -128,10 +121,7 @@ impl PlacementChange {
         if stay {
             return resumed();
         }
-        Some(Self {
-            from: Places::of(&from),
-            to: Places::of(to),
-        })
+        Some(Self { from: Places::of(&from), to: Places::of(to) })
     }
 }
 

@@ -69,11 +69,7 @@ impl Analysis<'_> {
     /// be gone before the volume is free; if the new pod must be there too, it is enough that one
     /// of them makes room for it.
     pub(crate) fn rolling_update_deadlocks(&self, room: Room) -> bool {
-        let holders = if self.pins_rollouts() {
-            1
-        } else {
-            self.workload.replicas.max(1)
-        };
+        let holders = if self.pins_rollouts() { 1 } else { self.workload.replicas.max(1) };
         room.unavailable < holders && (room.surge >= 1 || room.unavailable >= 1)
     }
 }

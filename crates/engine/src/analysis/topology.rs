@@ -14,9 +14,7 @@ use crate::model::volume::{Volume, VolumeSource};
 pub fn reach(volume: &Volume) -> Option<NodeSelector> {
     let mut reach = volume.spec.node_affinity.clone();
     if matches!(volume.spec.source, VolumeSource::InTree(_)) {
-        let terms = reach
-            .iter_mut()
-            .flat_map(|reach| reach.node_selector_terms.iter_mut());
+        let terms = reach.iter_mut().flat_map(|reach| reach.node_selector_terms.iter_mut());
         for requirement in terms.flat_map(|term| term.match_expressions.iter_mut()) {
             requirement.key = Text::from(today(&requirement.key));
         }
@@ -50,9 +48,7 @@ pub fn reach(volume: &Volume) -> Option<NodeSelector> {
             match_fields: term.match_fields.clone(),
         })
     };
-    Some(NodeSelector {
-        node_selector_terms: terms.iter().flat_map(in_each_place).collect(),
-    })
+    Some(NodeSelector { node_selector_terms: terms.iter().flat_map(in_each_place).collect() })
 }
 
 /// Whether the selector chooses a node, as far as nodes are known.
@@ -80,8 +76,5 @@ const TOPOLOGY: [[&str; 2]; 2] = [
 
 /// The current name of a topology label.
 fn today(key: &str) -> &str {
-    TOPOLOGY
-        .iter()
-        .find(|[_, old]| *old == key)
-        .map_or(key, |[today, _]| today)
+    TOPOLOGY.iter().find(|[_, old]| *old == key).map_or(key, |[today, _]| today)
 }

@@ -22,9 +22,7 @@ const MADE: usize = 256;
 pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, &Claim, String)> {
     let templates = workload.claim_templates.iter().enumerate();
     let claims = (templates.zip(workload.claim_stems())).flat_map(|((at, template), stem)| {
-        workload
-            .ordinals()
-            .map(move |ordinal| (at, template, format!("{stem}-{ordinal}")))
+        workload.ordinals().map(move |ordinal| (at, template, format!("{stem}-{ordinal}")))
     });
     claims.take(MADE)
 }
@@ -240,9 +238,7 @@ fn followed<'a>(situation: &Analysis<'a>, follower: &Workload) -> Vec<&'a Worklo
         return Vec::new();
     }
     let leaders = leaders(follower, situation.facts).take(MOST_LEADERS);
-    leaders
-        .filter(|leader| follows(situation, follower, leader))
-        .collect()
+    leaders.filter(|leader| follows(situation, follower, leader)).collect()
 }
 
 /// Whether `follower` goes where the pods of `leader` are, which are in one place, and nowhere
@@ -342,7 +338,5 @@ pub(crate) fn marks(workload: &Workload, claim: &str) -> Labels {
 /// The pod for which the StatefulSet `set` makes `claim`.
 fn pod_of_claim<'a>(set: &Workload, claim: &'a str) -> Option<&'a str> {
     let template = set.template_of_claim(claim)?;
-    claim
-        .strip_prefix(template.metadata.name.as_str())?
-        .strip_prefix('-')
+    claim.strip_prefix(template.metadata.name.as_str())?.strip_prefix('-')
 }

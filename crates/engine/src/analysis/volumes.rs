@@ -101,10 +101,7 @@ pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
 
 /// The claim `name`, as a pod of `namespace` uses it.
 pub fn of_claim(name: &str, namespace: &str, facts: Facts<'_>) -> UsedVolume {
-    let named = UsedVolume {
-        name: name.into(),
-        ..UsedVolume::default()
-    };
+    let named = UsedVolume { name: name.into(), ..UsedVolume::default() };
     through_claim(name, named, namespace, facts)
 }
 
@@ -124,11 +121,8 @@ pub(crate) fn of_template(
 }
 
 fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
-    let named = UsedVolume {
-        index: volume.index,
-        name: volume.name.clone(),
-        ..UsedVolume::default()
-    };
+    let named =
+        UsedVolume { index: volume.index, name: volume.name.clone(), ..UsedVolume::default() };
     match &volume.source {
         PodVolumeSource::Claim { name } => through_claim(name, named, namespace, facts),
         PodVolumeSource::Inline { in_tree, read_only } => inline(in_tree, *read_only, named, facts),
@@ -137,10 +131,7 @@ fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
 
 /// The volume that a pod gets through the claim `name`; `named` has its name and place in the pod.
 fn through_claim(name: &str, named: UsedVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
-    let named = UsedVolume {
-        claim: Some(name.into()),
-        ..named
-    };
+    let named = UsedVolume { claim: Some(name.into()), ..named };
     // The template from which a StatefulSet, or a bare pod with an ephemeral volume, will have the
     // claim made.
     let template = || {
@@ -168,10 +159,9 @@ fn inline(
     let limits = in_tree.inline(read_only);
     UsedVolume {
         attach_constraint: match grounds(attach_in_tree(in_tree, facts), facts) {
-            Ok(grounds) if are_for_one_node(limits.access_modes) => AttachConstraint::Exclusive {
-                basis: Basis::Inline,
-                grounds,
-            },
+            Ok(grounds) if are_for_one_node(limits.access_modes) => {
+                AttachConstraint::Exclusive { basis: Basis::Inline, grounds }
+            }
             _ => AttachConstraint::Free,
         },
         modes: limits.access_modes,
@@ -182,11 +172,7 @@ fn inline(
 }
 
 fn claimed(claim: &Claim, named: UsedVolume, facts: Facts<'_>) -> UsedVolume {
-    let mut claimed = Claimed {
-        claim,
-        used: named,
-        facts,
-    };
+    let mut claimed = Claimed { claim, used: named, facts };
     claimed.used.attach_constraint = claimed.by_claim();
     claimed.used
 }
@@ -265,10 +251,7 @@ impl Claimed<'_> {
             _ => None,
         };
         match grounds {
-            Some(grounds) => AttachConstraint::Exclusive {
-                basis: Basis::Forecast,
-                grounds,
-            },
+            Some(grounds) => AttachConstraint::Exclusive { basis: Basis::Forecast, grounds },
             None => AttachConstraint::Unknown(missing),
         }
     }
@@ -301,10 +284,9 @@ impl Claimed<'_> {
         }
         let likely = match first.attach_constraint {
             AttachConstraint::Free => AttachConstraint::Free,
-            AttachConstraint::Exclusive { basis, .. } => AttachConstraint::Exclusive {
-                basis,
-                grounds: Grounds::ClassName(name.clone()),
-            },
+            AttachConstraint::Exclusive { basis, .. } => {
+                AttachConstraint::Exclusive { basis, grounds: Grounds::ClassName(name.clone()) }
+            }
             _ => return None,
         };
         self.used = first.clone();
@@ -436,13 +418,9 @@ fn grounds(attach: Attach, facts: Facts<'_>) -> Result<Grounds, AttachSource> {
 
 /// Whether the volumes of a provisioner or CSI driver are attached.
 pub fn attach(name: &str, facts: Facts<'_>) -> Attach {
-    facts
-        .catalog
-        .attach(name, |driver| facts.view.csi_driver(driver))
+    facts.catalog.attach(name, |driver| facts.view.csi_driver(driver))
 }
 
 fn attach_in_tree(in_tree: &InTreeType, facts: Facts<'_>) -> Attach {
-    facts
-        .catalog
-        .attach_in_tree(in_tree, |driver| facts.view.csi_driver(driver))
+    facts.catalog.attach_in_tree(in_tree, |driver| facts.view.csi_driver(driver))
 }

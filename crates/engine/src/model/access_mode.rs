@@ -40,9 +40,7 @@ impl AccessMode {
 
     /// Reads either the long or the short name; `None` for anything else.
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|mode| mode.name() == name || mode.short() == name)
+        Self::ALL.into_iter().find(|mode| mode.name() == name || mode.short() == name)
     }
 
     /// Its bit in a set.
@@ -120,9 +118,7 @@ impl AccessModes {
 
     /// The modes in the set, in the order of [`AccessMode::ALL`].
     pub fn iter(self) -> impl Iterator<Item = AccessMode> {
-        AccessMode::ALL
-            .into_iter()
-            .filter(move |mode| self.contains(*mode))
+        AccessMode::ALL.into_iter().filter(move |mode| self.contains(*mode))
     }
 }
 
@@ -195,13 +191,7 @@ mod tests {
         let set: AccessModes =
             serde_json::from_str(r#"["RWO",null,"ReadWriteMany","Odd"]"#).unwrap();
         assert_eq!(set.to_string(), "ReadWriteOnce, ReadWriteMany");
-        assert_eq!(
-            serde_json::to_string(&set).unwrap(),
-            r#"["ReadWriteOnce","ReadWriteMany"]"#
-        );
-        assert_eq!(
-            serde_json::from_str::<AccessModes>("null").unwrap(),
-            AccessModes::EMPTY
-        );
+        assert_eq!(serde_json::to_string(&set).unwrap(), r#"["ReadWriteOnce","ReadWriteMany"]"#);
+        assert_eq!(serde_json::from_str::<AccessModes>("null").unwrap(), AccessModes::EMPTY);
     }
 }

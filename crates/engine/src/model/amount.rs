@@ -99,11 +99,7 @@ mod tests {
         for (text, replicas, up, down) in cases {
             let amount: Amount = serde_json::from_str(text).unwrap();
             assert_eq!(amount.resolve(replicas, Rounding::Up), up, "{text} up");
-            assert_eq!(
-                amount.resolve(replicas, Rounding::Down),
-                down,
-                "{text} down"
-            );
+            assert_eq!(amount.resolve(replicas, Rounding::Down), down, "{text} down");
         }
     }
 }

@@ -65,11 +65,7 @@ pub struct ScalingRules {
 impl Autoscaler {
     /// Its kind.
     pub const fn kind(&self) -> ObjectKind {
-        if self.spec.is_scaled_object {
-            ObjectKind::ScaledObject
-        } else {
-            ObjectKind::Autoscaler
-        }
+        if self.spec.is_scaled_object { ObjectKind::ScaledObject } else { ObjectKind::Autoscaler }
     }
 
     /// The fields with the fewest and the most replicas.
@@ -93,11 +89,7 @@ impl Autoscaler {
         if replicas <= 0 && !self.status.scaled_to_zero {
             return replicas;
         }
-        if never_adds {
-            replicas.max(self.fewest()).min(most)
-        } else {
-            most
-        }
+        if never_adds { replicas.max(self.fewest()).min(most) } else { most }
     }
 
     /// The number of replicas above which it scales its workload down at once; `None` if it never
@@ -150,9 +142,7 @@ impl Autoscaler {
                 max_replicas: spec.max_replica_count.unwrap_or(MAX_REPLICA_COUNT),
                 behavior: spec.advanced.horizontal_pod_autoscaler_config.behavior,
             },
-            status: AutoscalerStatus {
-                scaled_to_zero: !never_adds,
-            },
+            status: AutoscalerStatus { scaled_to_zero: !never_adds },
         })
     }
 

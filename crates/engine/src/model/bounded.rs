@@ -19,10 +19,7 @@ pub struct ListRoom {
 impl ListRoom {
     /// Room for this many bytes.
     pub const fn new(bytes: usize) -> Self {
-        Self {
-            left: Cell::new(bytes),
-            is_short: Cell::new(false),
-        }
+        Self { left: Cell::new(bytes), is_short: Cell::new(false) }
     }
 
     /// Room for every list.
@@ -230,11 +227,7 @@ mod tests {
             for rest in [0, 7] {
                 let room = ListRoom::new(entries * 8 + rest);
                 let read = read(json, &room).unwrap();
-                let kept = (
-                    read.list.len(),
-                    read.inner.unwrap().list.len(),
-                    read.map["a"].len(),
-                );
+                let kept = (read.list.len(), read.inner.unwrap().list.len(), read.map["a"].len());
                 assert_eq!(kept, (list, inner, map), "{entries}");
                 assert!(read.truth);
                 assert_eq!(room.is_short(), entries < 5, "{entries}");

@@ -175,8 +175,7 @@ impl ContainerList {
         self.uses.extend(mounts.map(|it| (it.name, label.clone())));
         // Devices are not mounted, so they get no label.
         let devices = container.volume_devices.into_iter();
-        self.uses
-            .extend(devices.map(|it| (it.name, Label::Own(None))));
+        self.uses.extend(devices.map(|it| (it.name, Label::Own(None))));
     }
 }
 
@@ -190,11 +189,7 @@ pub(super) fn host_ports(
     ports.add(&main.ports);
     ports.add(&init.ports_of_sidecars);
     // If the pod uses the node's own network, every port of a container is one of the node.
-    let taken = if host_network {
-        ports.any
-    } else {
-        ports.of_node
-    };
+    let taken = if host_network { ports.any } else { ports.of_node };
     taken.into_iter().collect()
 }
 
@@ -306,9 +301,6 @@ mod tests {
         assert_eq!(label(of("s0:c1"), json!([privileged])), known(":s0:c1"));
         let device = json!({"volumeDevices": mounts});
         assert_eq!(label(of("s0:c1"), json!([device])), None);
-        assert_eq!(
-            label(json!({"seLinuxOptions": {"type": "t"}}), json!([plain])),
-            None
-        );
+        assert_eq!(label(json!({"seLinuxOptions": {"type": "t"}}), json!([plain])), None);
     }
 }

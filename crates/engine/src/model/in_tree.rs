@@ -65,22 +65,11 @@ pub(crate) struct Inline {
 
 impl Inline {
     /// Nothing is refused.
-    pub(crate) const FREE: Self = Self {
-        access_modes: AccessModes::EMPTY,
-        one_pod_a_node: false,
-    };
-    const ONE_NODE: Self = Self {
-        access_modes: AccessModes::of(&[AccessMode::ReadWriteOnce]),
-        ..Self::FREE
-    };
-    const ONE_POD_A_NODE: Self = Self {
-        one_pod_a_node: true,
-        ..Self::FREE
-    };
-    const ONE_NODE_AND_POD: Self = Self {
-        one_pod_a_node: true,
-        ..Self::ONE_NODE
-    };
+    pub(crate) const FREE: Self = Self { access_modes: AccessModes::EMPTY, one_pod_a_node: false };
+    const ONE_NODE: Self =
+        Self { access_modes: AccessModes::of(&[AccessMode::ReadWriteOnce]), ..Self::FREE };
+    const ONE_POD_A_NODE: Self = Self { one_pod_a_node: true, ..Self::FREE };
+    const ONE_NODE_AND_POD: Self = Self { one_pod_a_node: true, ..Self::ONE_NODE };
 }
 
 const fn row(
@@ -90,13 +79,7 @@ const fn row(
     writable: Inline,
     read_only: Inline,
 ) -> InTreeType {
-    InTreeType {
-        field,
-        provisioner,
-        attaching,
-        writable,
-        read_only,
-    }
+    InTreeType { field, provisioner, attaching, writable, read_only }
 }
 
 use Attaching::{Always, AsDriver, BySetup, Never};
@@ -142,11 +125,7 @@ impl InTreeType {
 
     /// The restrictions on an inline volume of this type; `read_only` is its field `readOnly`.
     pub(crate) const fn inline(&self, read_only: bool) -> Inline {
-        if read_only {
-            self.read_only
-        } else {
-            self.writable
-        }
+        if read_only { self.read_only } else { self.writable }
     }
 
     /// The access modes that the attach-detach controller sees on a PersistentVolume of this
@@ -185,19 +164,10 @@ mod tests {
     fn fields_are_found_and_each_is_there_once() {
         for (at, each) in TYPES.iter().enumerate() {
             assert_eq!(InTreeType::of_field(each.field), Some(each));
-            let twice = TYPES[..at]
-                .iter()
-                .any(|earlier| earlier.provisioner == each.provisioner);
+            let twice = TYPES[..at].iter().any(|earlier| earlier.provisioner == each.provisioner);
             assert!(!twice, "{}", each.provisioner);
         }
-        for field in [
-            "emptyDir",
-            "ephemeral",
-            "persistentVolumeClaim",
-            "csi",
-            "ISCSI",
-            "",
-        ] {
+        for field in ["emptyDir", "ephemeral", "persistentVolumeClaim", "csi", "ISCSI", ""] {
             assert_eq!(InTreeType::of_field(field), None, "{field}");
         }
     }
@@ -207,11 +177,7 @@ mod tests {
         for each in &TYPES {
             let modes = each.inline(false).access_modes;
             let refused = modes.contains(ReadWriteOnce);
-            assert!(
-                !refused || matches!(each.attaching, AsDriver(_)),
-                "{}",
-                each.field
-            );
+            assert!(!refused || matches!(each.attaching, AsDriver(_)), "{}", each.field);
             assert_eq!(modes.is_empty(), !refused, "{}", each.field);
         }
     }
@@ -233,26 +199,14 @@ mod tests {
     #[test]
     fn a_google_disk_is_exclusive_unless_it_is_read_only_for_all() {
         let cases = [
-            (
-                "gcePersistentDisk",
-                &[ReadWriteOnce][..],
-                &[ReadWriteOnce][..],
-            ),
-            (
-                "gcePersistentDisk",
-                &[ReadWriteOnce, ReadOnlyMany],
-                &[ReadWriteOnce],
-            ),
+            ("gcePersistentDisk", &[ReadWriteOnce][..], &[ReadWriteOnce][..]),
+            ("gcePersistentDisk", &[ReadWriteOnce, ReadOnlyMany], &[ReadWriteOnce]),
             ("gcePersistentDisk", &[ReadWriteMany], &[ReadWriteOnce]),
             ("gcePersistentDisk", &[ReadOnlyMany], &[ReadOnlyMany]),
             ("gcePersistentDisk", &[], &[]),
             ("gcePersistentDisk", &[ReadWriteOncePod], &[ReadWriteOnce]),
             ("awsElasticBlockStore", &[ReadWriteMany], &[ReadWriteMany]),
-            (
-                "iscsi",
-                &[ReadWriteOnce, ReadOnlyMany],
-                &[ReadWriteOnce, ReadOnlyMany],
-            ),
+            ("iscsi", &[ReadWriteOnce, ReadOnlyMany], &[ReadWriteOnce, ReadOnlyMany]),
         ];
         for (field, modes, expected) in cases {
             let in_tree = InTreeType::of_field(field).unwrap();

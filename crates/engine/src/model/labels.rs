@@ -20,9 +20,7 @@ impl Labels {
 
     /// Every key with its value, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
-        self.0
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.as_str()))
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
     /// Whether there is no key.
@@ -32,8 +30,7 @@ impl Labels {
 
     /// Whether every pair of these labels is in `other`.
     pub(crate) fn is_subset(&self, other: &Self) -> bool {
-        self.iter()
-            .all(|(key, value)| other.get(key) == Some(value))
+        self.iter().all(|(key, value)| other.get(key) == Some(value))
     }
 
     /// These labels with `key` set to `value`.
@@ -45,9 +42,7 @@ impl Labels {
 /// The last of two equal keys counts.
 impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        let pairs = pairs
-            .into_iter()
-            .map(|(key, value)| (key.into(), value.into()));
+        let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
         let mut pairs: Vec<(Text, Text)> = pairs.collect();
         pairs.reverse();
         pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -115,30 +110,14 @@ mod tests {
     #[test]
     fn labels_are_sorted_and_the_last_of_equal_keys_counts() {
         let long = "x".repeat(70_000);
-        type Case = (
-            &'static str,
-            &'static str,
-            &'static [(&'static str, &'static str)],
-        );
+        type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
         let cases: [Case; 6] = [
             ("empty", "{}", &[]),
             ("null", "null", &[]),
             ("sorted", r#"{"a":"1","b":"2"}"#, &[("a", "1"), ("b", "2")]),
-            (
-                "unsorted",
-                r#"{"b":"2","a":"1"}"#,
-                &[("a", "1"), ("b", "2")],
-            ),
-            (
-                "twice",
-                r#"{"b":"2","a":"1","b":"3"}"#,
-                &[("a", "1"), ("b", "3")],
-            ),
-            (
-                "odd",
-                r#"{"":null,"\u0000":"é","a":""}"#,
-                &[("", ""), ("\0", "é"), ("a", "")],
-            ),
+            ("unsorted", r#"{"b":"2","a":"1"}"#, &[("a", "1"), ("b", "2")]),
+            ("twice", r#"{"b":"2","a":"1","b":"3"}"#, &[("a", "1"), ("b", "3")]),
+            ("odd", r#"{"":null,"\u0000":"é","a":""}"#, &[("", ""), ("\0", "é"), ("a", "")]),
         ];
         for (name, text, expected) in cases {
             let read: Labels = serde_json::from_str(text).unwrap();
@@ -173,10 +152,7 @@ mod tests {
         for (pairs, expected) in cases {
             assert_eq!(labels(pairs).is_subset(&all), expected, "{pairs:?}");
         }
-        assert_eq!(
-            all.with("b", "9"),
-            labels(&[("a", "1"), ("b", "9"), ("c", "3")])
-        );
+        assert_eq!(all.with("b", "9"), labels(&[("a", "1"), ("b", "9"), ("c", "3")]));
         assert_eq!(all.with("0", "9").iter().next(), Some(("0", "9")));
     }
 }

@@ -78,9 +78,7 @@ impl Pod {
     /// The label value that differs between revisions.
     pub fn revision(&self) -> Option<&str> {
         let labels = &self.meta.labels;
-        labels
-            .get("pod-template-hash")
-            .or_else(|| labels.get("controller-revision-hash"))
+        labels.get("pod-template-hash").or_else(|| labels.get("controller-revision-hash"))
     }
 
     /// The time at which it started to wait, if it is known.
@@ -119,9 +117,7 @@ impl From<Resource<PodSpec, PodStatus>> for Pod {
             ready: is_true("Ready"),
             held_up: containers.find_map(Container::another_reason).cloned(),
             mounted,
-            unschedulable: scheduled
-                .filter(|it| it.status == "False")
-                .map(|it| it.message.clone()),
+            unschedulable: scheduled.filter(|it| it.status == "False").map(|it| it.message.clone()),
             scheduled_at: scheduled.and_then(|it| it.last_transition_time),
             phase: status.phase,
             meta: wire.metadata,
@@ -168,10 +164,7 @@ impl Container {
     /// The reason for which it waits, unless it is still being created.
     fn another_reason(&self) -> Option<&Text> {
         let reason = &self.state.waiting.as_ref()?.reason;
-        let is_other = !matches!(
-            reason.as_str(),
-            "" | "ContainerCreating" | "PodInitializing"
-        );
+        let is_other = !matches!(reason.as_str(), "" | "ContainerCreating" | "PodInitializing");
         is_other.then_some(reason)
     }
 

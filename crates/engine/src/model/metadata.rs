@@ -84,10 +84,7 @@ pub struct Metadata {
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub labels: Labels,
     /// The annotations that the guard reads; others are skipped.
-    #[serde(
-        deserialize_with = "relevant_annotations",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(deserialize_with = "relevant_annotations", skip_serializing_if = "is_default")]
     pub annotations: Labels,
     /// The controller, if there is one. Boxed, because few objects in a snapshot have one.
     #[serde(
@@ -99,11 +96,7 @@ pub struct Metadata {
     pub controller: Option<Box<Controller>>,
     /// Whether a controller drains the node before the object is gone: it has one of the
     /// finalizers in `DRAINING`.
-    #[serde(
-        rename = "finalizers",
-        deserialize_with = "any_that_drains",
-        skip_serializing
-    )]
+    #[serde(rename = "finalizers", deserialize_with = "any_that_drains", skip_serializing)]
     pub drained_first: bool,
     /// The time of the deletion or, for a pod, the end of its grace period; `None` unless the
     /// object is being deleted.
@@ -175,9 +168,7 @@ fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<La
         KEDA_PAUSED_REPLICAS,
         KEDA_PAUSED_SCALE_OUT,
     ];
-    filtered(deserializer, |key| {
-        key.starts_with(PREFIX) || RELEVANT.contains(&key)
-    })
+    filtered(deserializer, |key| key.starts_with(PREFIX) || RELEVANT.contains(&key))
 }
 
 fn any_that_drains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
@@ -207,11 +198,7 @@ fn rfc_3339(text: &str) -> Option<Timestamp> {
         19 => matches!(byte, b'.' | b'Z' | b'+' | b'-'),
         _ => byte.is_ascii_digit() || matches!(byte, b'Z' | b'+' | b'-' | b':'),
     };
-    if text.len() > 19 && text.bytes().enumerate().all(shape) {
-        text.parse().ok()
-    } else {
-        None
-    }
+    if text.len() > 19 && text.bytes().enumerate().all(shape) { text.parse().ok() } else { None }
 }
 
 /// Reads the owner whose controller writes the object.
@@ -286,10 +273,7 @@ mod tests {
                 "deletionTimestamp":"2026-01-01T00:00:00Z"}"#,
         )
         .unwrap();
-        assert_eq!(
-            metadata.labels.iter().collect::<Vec<_>>(),
-            [("a", "1"), ("b", "2")]
-        );
+        assert_eq!(metadata.labels.iter().collect::<Vec<_>>(), [("a", "1"), ("b", "2")]);
         assert_eq!(metadata.annotations.iter().count(), 1);
         assert!(metadata.is_being_deleted());
         assert_eq!(metadata.controller.unwrap().kind, "Shop");

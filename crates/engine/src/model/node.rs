@@ -40,11 +40,7 @@ pub struct NodeStatus {
     pub allocatable: Option<ExtendedResources>,
     /// The condition `Ready`: `None` if it is missing or `Unknown`, as when the kubelet has not
     /// reported for a while.
-    #[serde(
-        rename = "conditions",
-        deserialize_with = "readiness",
-        skip_serializing
-    )]
+    #[serde(rename = "conditions", deserialize_with = "readiness", skip_serializing)]
     pub ready: Option<bool>,
     /// The volumes that the attach-detach controller has attached to it, by the controller's
     /// names: `kubernetes.io/csi/DRIVER^HANDLE`.
@@ -111,9 +107,7 @@ const UNTIL_AN_AGENT_RUNS: &str = "/agent-not-ready";
 fn is_temporary(taint: &str) -> bool {
     TEMPORARY_TAINTS.contains(&taint)
         || taint.ends_with(UNTIL_AN_AGENT_RUNS)
-        || TEMPORARY_PREFIXES
-            .iter()
-            .any(|prefix| taint.starts_with(prefix))
+        || TEMPORARY_PREFIXES.iter().any(|prefix| taint.starts_with(prefix))
 }
 
 /// The names of resources that only some nodes have, `example.com/gpu` or huge pages of some
@@ -163,11 +157,7 @@ pub struct Taint {
     /// Its key.
     pub key: Text,
     /// Its value; empty if there is none.
-    #[serde(
-        default,
-        deserialize_with = "nullable",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(default, deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub value: Text,
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
     pub effect: Text,
@@ -331,9 +321,7 @@ impl NodeSelector {
 
     /// Whether the selector matches `node`.
     pub fn matches(&self, node: &Node) -> bool {
-        self.node_selector_terms
-            .iter()
-            .any(|term| term.matches(node))
+        self.node_selector_terms.iter().any(|term| term.matches(node))
     }
 }
 
@@ -369,18 +357,11 @@ mod tests {
 
     #[test]
     fn tolerations_cover_taints_as_in_kubernetes() {
-        let taint = Taint {
-            key: "gpu".into(),
-            value: "7".into(),
-            effect: "NoSchedule".into(),
-        };
+        let taint = Taint { key: "gpu".into(), value: "7".into(), effect: "NoSchedule".into() };
         let cases = [
             (r#"{"operator":"Exists"}"#, true),
             (r#"{"key":"gpu","operator":"Exists"}"#, true),
-            (
-                r#"{"key":"gpu","operator":"Exists","effect":"NoExecute"}"#,
-                false,
-            ),
+            (r#"{"key":"gpu","operator":"Exists","effect":"NoExecute"}"#, false),
             (r#"{"key":"gpu","value":"7"}"#, true),
             (r#"{"key":"gpu","operator":"Equal","value":"8"}"#, false),
             (r#"{"key":"cpu","operator":"Exists"}"#, false),

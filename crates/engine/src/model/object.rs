@@ -35,19 +35,11 @@ impl KindRow {
         name: &'static str,
         plural: &'static str,
     ) -> Self {
-        Self {
-            api_version,
-            name,
-            plural,
-            is_namespaced: true,
-        }
+        Self { api_version, name, plural, is_namespaced: true }
     }
 
     const fn cluster(api_version: &'static str, name: &'static str, plural: &'static str) -> Self {
-        Self {
-            is_namespaced: false,
-            ..Self::namespaced(api_version, name, plural)
-        }
+        Self { is_namespaced: false, ..Self::namespaced(api_version, name, plural) }
     }
 }
 

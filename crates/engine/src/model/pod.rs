@@ -56,12 +56,10 @@ pub struct PodTemplate {
 impl PodTemplate {
     /// The names of the claims that the pods use, except those of generic ephemeral volumes.
     pub fn claims(&self) -> impl Iterator<Item = &Text> {
-        self.volumes
-            .iter()
-            .filter_map(|volume| match &volume.source {
-                PodVolumeSource::Claim { name } => Some(name),
-                PodVolumeSource::Inline { .. } => None,
-            })
+        self.volumes.iter().filter_map(|volume| match &volume.source {
+            PodVolumeSource::Claim { name } => Some(name),
+            PodVolumeSource::Inline { .. } => None,
+        })
     }
 }
 
@@ -287,10 +285,7 @@ fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleratio
         }
     })?;
     if distinct.len() > MAX_TOLERATIONS {
-        distinct = vec![Toleration {
-            operator: "Exists".into(),
-            ..Toleration::default()
-        }];
+        distinct = vec![Toleration { operator: "Exists".into(), ..Toleration::default() }];
     }
     Ok(distinct.into())
 }
@@ -451,16 +446,10 @@ mod tests {
     #[test]
     fn every_in_tree_type_that_counts_in_pods_is_read() {
         for in_tree in InTreeType::all() {
-            let text = format!(
-                r#"[{{"name":"v","{}":{{"readOnly":true}}}}]"#,
-                in_tree.field
-            );
+            let text = format!(r#"[{{"name":"v","{}":{{"readOnly":true}}}}]"#, in_tree.field);
             let volumes: Volumes = serde_json::from_str(&text).unwrap();
             let source = volumes.kept.into_iter().next().map(|it| it.source);
-            let expected = PodVolumeSource::Inline {
-                in_tree,
-                read_only: true,
-            };
+            let expected = PodVolumeSource::Inline { in_tree, read_only: true };
             assert_eq!(
                 source,
                 (in_tree.inline(false) != Inline::FREE).then_some(expected),

@@ -12,9 +12,7 @@ pub struct Quantity(pub u128);
 impl Quantity {
     /// Reads `10Gi`, `1.5T`, `1e9`, `500m` and the like (Kubernetes API, "Quantity").
     pub fn parse(text: &str) -> Option<Self> {
-        let digits = text
-            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-            .unwrap_or(text.len());
+        let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
         let (number, suffix) = text.split_at(digits);
         let scale = match suffix {
             "" => 1.0,

@@ -37,11 +37,7 @@ pub struct Requirement {
     /// The operator.
     pub operator: Operator,
     /// The values that the label is compared with.
-    #[serde(
-        default,
-        deserialize_with = "nullable",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(default, deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub values: Box<[Text]>,
 }
 
@@ -111,51 +107,19 @@ mod tests {
     #[test]
     fn requirements_follow_the_operators_of_kubernetes() {
         let cases = [
-            (
-                r#"{"key":"a","operator":"In","values":["1","2"]}"#,
-                Some("2"),
-                true,
-            ),
+            (r#"{"key":"a","operator":"In","values":["1","2"]}"#, Some("2"), true),
             (r#"{"key":"a","operator":"In","values":["1"]}"#, None, false),
-            (
-                r#"{"key":"a","operator":"NotIn","values":["1"]}"#,
-                Some("1"),
-                false,
-            ),
-            (
-                r#"{"key":"a","operator":"NotIn","values":["1"]}"#,
-                None,
-                true,
-            ),
+            (r#"{"key":"a","operator":"NotIn","values":["1"]}"#, Some("1"), false),
+            (r#"{"key":"a","operator":"NotIn","values":["1"]}"#, None, true),
             (r#"{"key":"a","operator":"Exists"}"#, Some(""), true),
             (r#"{"key":"a","operator":"Exists"}"#, None, false),
-            (
-                r#"{"key":"a","operator":"DoesNotExist","values":null}"#,
-                None,
-                true,
-            ),
+            (r#"{"key":"a","operator":"DoesNotExist","values":null}"#, None, true),
             (r#"{"key":"a","operator":"DoesNotExist"}"#, Some("1"), false),
-            (
-                r#"{"key":"a","operator":"Gt","values":["4"]}"#,
-                Some("5"),
-                true,
-            ),
-            (
-                r#"{"key":"a","operator":"Gt","values":["4"]}"#,
-                Some("x"),
-                false,
-            ),
-            (
-                r#"{"key":"a","operator":"Lt","values":["4"]}"#,
-                Some("3"),
-                true,
-            ),
+            (r#"{"key":"a","operator":"Gt","values":["4"]}"#, Some("5"), true),
+            (r#"{"key":"a","operator":"Gt","values":["4"]}"#, Some("x"), false),
+            (r#"{"key":"a","operator":"Lt","values":["4"]}"#, Some("3"), true),
             (r#"{"key":"a","operator":"Lt","values":["4"]}"#, None, false),
-            (
-                r#"{"key":"a","operator":"Like","values":["4"]}"#,
-                Some("4"),
-                false,
-            ),
+            (r#"{"key":"a","operator":"Like","values":["4"]}"#, Some("4"), false),
         ];
         for (text, value, expected) in cases {
             let requirement: Requirement = serde_json::from_str(text).unwrap();

@@ -71,10 +71,7 @@ impl StorageClass {
 
     /// The driver of the volumes: the CSI driver in the parameters, or else the provisioner.
     pub fn driver(&self) -> &str {
-        self.parameters
-            .get(DRIVER)
-            .filter(|name| !name.is_empty())
-            .unwrap_or(&self.provisioner)
+        self.parameters.get(DRIVER).filter(|name| !name.is_empty()).unwrap_or(&self.provisioner)
     }
 
     /// Whether claims are bound only when a pod that uses them is scheduled.
@@ -100,9 +97,7 @@ impl StorageClass {
             match_fields: Box::default(),
         });
         let node_selector_terms: Box<[_]> = terms.filter(|term| !term.is_empty()).collect();
-        (!node_selector_terms.is_empty()).then_some(NodeSelector {
-            node_selector_terms,
-        })
+        (!node_selector_terms.is_empty()).then_some(NodeSelector { node_selector_terms })
     }
 }
 

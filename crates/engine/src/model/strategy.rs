@@ -52,10 +52,7 @@ impl Strategy {
     /// surge rounds up, unavailable down, and if both are 0, unavailable is 1.
     pub fn room(&self, replicas: i64) -> Option<Room> {
         let (surge, unavailable) = match self {
-            Self::RollingUpdate {
-                max_surge,
-                max_unavailable,
-            } => {
+            Self::RollingUpdate { max_surge, max_unavailable } => {
                 let surge = max_surge.resolve(replicas, Rounding::Up)?;
                 let unavailable = max_unavailable.resolve(replicas, Rounding::Down)?;
                 (surge, unavailable.max(i64::from(surge == 0)))
@@ -90,16 +87,8 @@ mod tests {
                 1,
                 room(0, 1),
             ),
-            (
-                r#"{"rollingUpdate":{"maxSurge":"0%","maxUnavailable":"10%"}}"#,
-                3,
-                room(0, 1),
-            ),
-            (
-                r#"{"rollingUpdate":{"maxSurge":1,"maxUnavailable":1}}"#,
-                1,
-                room(1, 1),
-            ),
+            (r#"{"rollingUpdate":{"maxSurge":"0%","maxUnavailable":"10%"}}"#, 3, room(0, 1)),
+            (r#"{"rollingUpdate":{"maxSurge":1,"maxUnavailable":1}}"#, 1, room(1, 1)),
             (r#"{"rollingUpdate":{"maxSurge":"x"}}"#, 1, None),
             (r#"{"type":"Recreate"}"#, 1, None),
         ];

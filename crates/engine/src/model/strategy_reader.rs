@@ -114,9 +114,7 @@ impl WrittenStrategy {
             _ => return Box::default(),
         };
         let hooks = [&mut params.pre, &mut params.post].into_iter();
-        hooks
-            .flat_map(|hook| std::mem::take(&mut hook.exec_new_pod.volumes))
-            .collect()
+        hooks.flat_map(|hook| std::mem::take(&mut hook.exec_new_pod.volumes)).collect()
     }
 
     fn built_in(self, defaults: [Amount; 2]) -> Strategy {
@@ -125,9 +123,7 @@ impl WrittenStrategy {
                 let written = self.rolling_update.unwrap_or_default();
                 rolling(written.max_surge, written.max_unavailable, defaults)
             }
-            "Recreate" => Strategy::Recreate {
-                leftover: self.rolling_update.is_some(),
-            },
+            "Recreate" => Strategy::Recreate { leftover: self.rolling_update.is_some() },
             _ => Strategy::Other(self.r#type),
         }
     }
@@ -192,14 +188,8 @@ mod tests {
         for (text, expected) in [
             ("{}", None),
             (r#"{"canary":{}}"#, Some((1, 0))),
-            (
-                r#"{"canary":{"maxSurge":0,"maxUnavailable":1}}"#,
-                Some((0, 1)),
-            ),
-            (
-                r#"{"canary":{"maxSurge":0,"maxUnavailable":1,"trafficRouting":{}}}"#,
-                Some((2, 0)),
-            ),
+            (r#"{"canary":{"maxSurge":0,"maxUnavailable":1}}"#, Some((0, 1))),
+            (r#"{"canary":{"maxSurge":0,"maxUnavailable":1,"trafficRouting":{}}}"#, Some((2, 0))),
             (r#"{"blueGreen":{"maxUnavailable":1}}"#, Some((2, 0))),
         ] {
             assert_eq!(room(WorkloadKind::Rollout, text), expected, "{text}");
@@ -217,11 +207,7 @@ mod tests {
             (r#"{"rollingParams":{"maxUnavailable":1}}"#, Some((0, 1))),
             (r#"{"rollingParams":{"maxSurge":"50%"}}"#, Some((1, 0))),
         ] {
-            assert_eq!(
-                room(WorkloadKind::DeploymentConfig, text),
-                expected,
-                "{text}"
-            );
+            assert_eq!(room(WorkloadKind::DeploymentConfig, text), expected, "{text}");
         }
     }
 

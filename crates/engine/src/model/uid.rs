@@ -39,9 +39,7 @@ impl From<Text> for Uid {
 fn digest(text: &str) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    text.bytes().fold(BASIS, |digest, byte| {
-        (digest ^ u128::from(byte)).wrapping_mul(PRIME)
-    })
+    text.bytes().fold(BASIS, |digest, byte| (digest ^ u128::from(byte)).wrapping_mul(PRIME))
 }
 
 /// `0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11`, or nothing if it is unknown.

@@ -243,11 +243,7 @@ mod tests {
         assert_eq!((&*claim.namespace, &*claim.name), ("a", "b"));
         for in_tree in InTreeType::all() {
             let text = format!(r#"{{"spec":{{"{}":{{"a":1}},"csi":null}}}}"#, in_tree.field);
-            assert_eq!(
-                read(&text).spec.source,
-                VolumeSource::InTree(in_tree),
-                "{text}"
-            );
+            assert_eq!(read(&text).spec.source, VolumeSource::InTree(in_tree), "{text}");
         }
         assert_eq!(read(r#"{"spec":{}}"#).spec.source, VolumeSource::Unknown);
     }

@@ -77,18 +77,13 @@ impl WorkloadKind {
 
     /// The kind with this plural name, `deployments` for example.
     pub fn from_resource(resource: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.row().plural == resource)
+        Self::ALL.into_iter().find(|kind| kind.row().plural == resource)
     }
 
     /// Whether every cluster serves it. Other kinds are served only if their controller is
     /// installed.
     pub const fn is_built_in(self) -> bool {
-        !matches!(
-            self,
-            Self::Rollout | Self::ScaledJob | Self::DeploymentConfig | Self::CloneSet
-        )
+        !matches!(self, Self::Rollout | Self::ScaledJob | Self::DeploymentConfig | Self::CloneSet)
     }
 
     /// The path of the pod specification in the object.
@@ -180,8 +175,7 @@ impl Workload {
     /// The claim of a bare pod's generic ephemeral volume, by the name that Kubernetes gives it
     /// (`VolumeClaimName` in `component-helpers/storage/ephemeral/ephemeral.go`).
     pub(crate) fn ephemeral_claim(&self, claim: &str) -> Option<&Claim> {
-        self.ephemeral_claims()
-            .find_map(|(name, template)| (name == claim).then_some(template))
+        self.ephemeral_claims().find_map(|(name, template)| (name == claim).then_some(template))
     }
 
     /// The claims of a bare pod's generic ephemeral volumes, with their names.
@@ -230,10 +224,7 @@ impl Workload {
 
     /// The workload, scaled.
     pub(crate) fn with_replicas(&self, replicas: i64) -> Self {
-        Self {
-            replicas,
-            ..self.clone()
-        }
+        Self { replicas, ..self.clone() }
     }
 
     /// Whether the pods run to completion, so that other pods that wait for their volumes do not
@@ -288,12 +279,8 @@ impl Workload {
         if !self.ordinals().contains(&number) || number.to_string() != ordinal {
             return None;
         }
-        let template = stem
-            .strip_suffix(self.metadata.name.as_str())?
-            .strip_suffix('-')?;
-        self.claim_templates
-            .iter()
-            .find(|claim| claim.metadata.name == template)
+        let template = stem.strip_suffix(self.metadata.name.as_str())?.strip_suffix('-')?;
+        self.claim_templates.iter().find(|claim| claim.metadata.name == template)
     }
 
     /// The ordinals of a StatefulSet's pods.
@@ -332,9 +319,7 @@ mod tests {
                 PodVolume {
                     index: 1,
                     name: "data".into(),
-                    source: PodVolumeSource::Claim {
-                        name: "data".into()
-                    },
+                    source: PodVolumeSource::Claim { name: "data".into() },
                     mounted: true,
                     selinux_label: None,
                 },
@@ -359,22 +344,13 @@ mod tests {
             read(WorkloadKind::Deployment, &text).template
         };
         let cases = [
-            (
-                r#"{"containers":[{"ports":[{"containerPort":80}]}]}"#,
-                false,
-            ),
+            (r#"{"containers":[{"ports":[{"containerPort":80}]}]}"#, false),
             (r#"{"containers":[{"ports":[{"hostPort":80}]}]}"#, true),
             (r#"{"containers":[{"ports":[{"hostPort":0}]}]}"#, false),
-            (
-                r#"{"hostNetwork":true,"containers":[{"ports":[{"containerPort":80}]}]}"#,
-                true,
-            ),
+            (r#"{"hostNetwork":true,"containers":[{"ports":[{"containerPort":80}]}]}"#, true),
             (r#"{"hostNetwork":true,"containers":[{}]}"#, false),
             (r#"{"initContainers":[{"ports":[{"hostPort":80}]}]}"#, false),
-            (
-                r#"{"initContainers":[{"restartPolicy":"Always","ports":[{"hostPort":80}]}]}"#,
-                true,
-            ),
+            (r#"{"initContainers":[{"restartPolicy":"Always","ports":[{"hostPort":80}]}]}"#, true),
         ];
         for (spec, expected) in cases {
             assert_eq!(!template(spec).host_ports.is_empty(), expected, "{spec}");
@@ -383,29 +359,19 @@ mod tests {
             r#"{"containers":[{"resources":{"limits":{"cpu":"1","example.com/gpu":2},
                 "requests":{"example.com/gpu":"2","example.com/none":0,"kubernetes.io/x":1}}}]}"#,
         );
-        assert_eq!(
-            *asking.extended_resources,
-            [("example.com/gpu".into(), Quantity(2))]
-        );
+        assert_eq!(*asking.extended_resources, [("example.com/gpu".into(), Quantity(2))]);
         let many = template(
             r#"{"containers":[{"resources":{"limits":{"example.com/gpu":1}}},
                 {"resources":{"limits":{"example.com/gpu":1}}}],
                 "initContainers":[{"resources":{"limits":{"example.com/gpu":3}}}]}"#,
         );
-        assert_eq!(
-            *many.extended_resources,
-            [("example.com/gpu".into(), Quantity(3))]
-        );
+        assert_eq!(*many.extended_resources, [("example.com/gpu".into(), Quantity(3))]);
     }
 
     #[test]
     fn pods_are_counted_as_each_kind_creates_them() {
         let cases = [
-            (
-                WorkloadKind::Job,
-                r#"{"spec":{"parallelism":2,"completions":1}}"#,
-                1,
-            ),
+            (WorkloadKind::Job, r#"{"spec":{"parallelism":2,"completions":1}}"#, 1),
             (WorkloadKind::Job, r#"{"spec":{"parallelism":2}}"#, 2),
             (
                 WorkloadKind::CronJob,

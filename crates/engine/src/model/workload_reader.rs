@@ -76,10 +76,7 @@ impl Spec {
     fn workload(mut self, kind: WorkloadKind, metadata: Metadata) -> Workload {
         // A controller other than the Job's own creates its pods, perhaps elsewhere.
         let is_foreign = kind == WorkloadKind::Job
-            && !matches!(
-                self.managed_by.as_str(),
-                "" | "kubernetes.io/job-controller"
-            );
+            && !matches!(self.managed_by.as_str(), "" | "kubernetes.io/job-controller");
         let is_paused_by_keda = kind == WorkloadKind::ScaledJob && metadata.is_set(KEDA_PAUSED);
         let suspended = self.suspend || is_foreign || is_paused_by_keda;
         let job = match kind {
@@ -102,10 +99,8 @@ impl Spec {
                 template.labels = template.labels.with(label, &metadata.name);
             }
         }
-        let is_job = matches!(
-            kind,
-            WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob
-        );
+        let is_job =
+            matches!(kind, WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob);
         let claim_templates = match kind {
             // Their claims have random names.
             WorkloadKind::CloneSet => Box::default(),
@@ -245,10 +240,8 @@ struct PodStatus {
 }
 
 fn bare_pod(pod: Resource<PodSpec, PodStatus>) -> Workload {
-    let spec = Spec {
-        template: pod.spec.with_labels(pod.metadata.labels.clone()),
-        ..Spec::default()
-    };
+    let spec =
+        Spec { template: pod.spec.with_labels(pod.metadata.labels.clone()), ..Spec::default() };
     let phase = pod.status.phase.as_str();
     Workload {
         finished: matches!(phase, "Succeeded" | "Failed"),

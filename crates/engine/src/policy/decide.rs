@@ -182,11 +182,9 @@ impl<'a> Resolved<'a> {
 
     /// Decides about an object that is too complex to judge because it is larger than any real one.
     pub(crate) fn decide_oversized(&self, hazard: &Hazard) -> Directive {
-        self.decide_as(hazard, |section| {
-            match self.policy.setting(section, |it| it.too_complex) {
-                Some(Strictness::Warn) => Action::Warn,
-                Some(Strictness::Deny) | None => Action::Deny,
-            }
+        self.decide_as(hazard, |section| match self.policy.setting(section, |it| it.too_complex) {
+            Some(Strictness::Warn) => Action::Warn,
+            Some(Strictness::Deny) | None => Action::Deny,
         })
     }
 
@@ -208,9 +206,8 @@ impl<'a> Resolved<'a> {
             self.strictest(decide_in)
         };
         let (action, at_most) = decide(asked.as_ref().map(|(action, _)| *action));
-        let lowered = asked
-            .filter(|_| suppressed.is_none() && action > decide(None).0)
-            .map(|(_, by)| by);
+        let lowered =
+            asked.filter(|_| suppressed.is_none() && action > decide(None).0).map(|(_, by)| by);
         let action = suppressed.as_ref().map_or(action, |_| Action::Ignore);
         Directive {
             action,

@@ -22,12 +22,7 @@ pub struct PolicyError {
 
 impl PolicyError {
     fn new(file: &str, (line, column): (u64, u64), problem: String) -> Self {
-        Self {
-            file: file.to_owned(),
-            line,
-            column,
-            problem,
-        }
+        Self { file: file.to_owned(), line, column, problem }
     }
 
     pub(super) fn from_yaml(file: &str, error: &YamlError) -> Self {
@@ -60,18 +55,14 @@ fn problem(error: &YamlError) -> String {
         YamlError::AliasError { error, .. } | YamlError::WithSnippet { error, .. } => {
             problem(error)
         }
-        YamlError::SerdeUnknownField {
-            field, expected, ..
-        } => format!("the key {}", unknown(field, expected)),
+        YamlError::SerdeUnknownField { field, expected, .. } => {
+            format!("the key {}", unknown(field, expected))
+        }
         // The reader shows a missing value as "~".
-        YamlError::SerdeUnknownVariant {
-            variant, expected, ..
-        } if variant == "~" => {
+        YamlError::SerdeUnknownVariant { variant, expected, .. } if variant == "~" => {
             format!("a value is missing here; write {}", listed(expected, "or"))
         }
-        YamlError::SerdeUnknownVariant {
-            variant, expected, ..
-        } => unknown(variant, expected),
+        YamlError::SerdeUnknownVariant { variant, expected, .. } => unknown(variant, expected),
         YamlError::SerdeMissingField { field, .. } => {
             format!("the key \"{field}\" is missing from this entry; add it")
         }

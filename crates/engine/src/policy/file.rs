@@ -32,11 +32,8 @@ const OTHER_KINDS: [&str; 5] = [
 
 /// The kinds about which findings are reported.
 static KINDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let mut kinds: Vec<_> = WorkloadKind::ALL
-        .into_iter()
-        .map(WorkloadKind::name)
-        .chain(OTHER_KINDS)
-        .collect();
+    let mut kinds: Vec<_> =
+        WorkloadKind::ALL.into_iter().map(WorkloadKind::name).chain(OTHER_KINDS).collect();
     kinds.sort_unstable();
     kinds
 });
@@ -117,9 +114,7 @@ pub(super) struct Rule(pub(super) &'static str);
 impl<'de> Deserialize<'de> for Rule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let code = Text::deserialize(deserializer)?;
-        codes::find(&code)
-            .map(Self)
-            .ok_or_else(|| D::Error::unknown_variant(&code, &codes::ALL))
+        codes::find(&code).map(Self).ok_or_else(|| D::Error::unknown_variant(&code, &codes::ALL))
     }
 }
 
@@ -191,16 +186,10 @@ fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyErr
     let place = entry.r#match.referenced;
     let Match { names, selector } = entry.r#match.value;
     let labels = selector.match_labels.into_iter().map(|(key, value)| {
-        Ok(Requirement {
-            key,
-            operator: Operator::In,
-            values: Box::new([value]),
-        })
+        Ok(Requirement { key, operator: Operator::In, values: Box::new([value]) })
     });
-    let expressions = selector
-        .match_expressions
-        .into_iter()
-        .map(|expression| requirement(expression, file));
+    let expressions =
+        selector.match_expressions.into_iter().map(|expression| requirement(expression, file));
     let namespaces = NamespaceMatch {
         names,
         requirements: labels.chain(expressions).collect::<Result<_, _>>()?,
@@ -239,11 +228,7 @@ fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, Pol
     if let Some(problem) = problem {
         return Err(PolicyError::senseless(file, read.referenced, problem));
     }
-    Ok(Requirement {
-        key: it.key,
-        operator: it.operator,
-        values: it.values,
-    })
+    Ok(Requirement { key: it.key, operator: it.operator, values: it.values })
 }
 
 fn exemption(read: Spanned<Exemption>, file: &str) -> Result<Exemption, PolicyError> {

@@ -39,10 +39,7 @@ impl Glob {
     /// The regular expression (RE2) that matches the same names.
     pub(super) fn to_regex(&self) -> String {
         let pattern = self.0.pattern();
-        let text = pattern
-            .replace('.', "\\.")
-            .replace('*', ".*")
-            .replace('?', ".");
+        let text = pattern.replace('.', "\\.").replace('*', ".*").replace('?', ".");
         format!("^{text}$")
     }
 }

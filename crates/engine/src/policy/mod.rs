@@ -144,10 +144,7 @@ struct Section {
 impl Section {
     /// The rule's own entry, else its outcome's.
     fn action(&self, hazard: &Hazard) -> Option<Action> {
-        self.rules
-            .get(&Rule(hazard.rule))
-            .or_else(|| self.outcomes.get(&hazard.outcome))
-            .copied()
+        self.rules.get(&Rule(hazard.rule)).or_else(|| self.outcomes.get(&hazard.outcome)).copied()
     }
 
     /// The settings of `narrower`, and those of this section that `narrower` lacks.

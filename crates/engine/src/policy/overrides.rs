@@ -66,10 +66,7 @@ fn known_word<T: Copy + AsRef<str>, const N: usize>(
             Some(meant) => format!("known; did you mean \"{meant}\"?"),
             None => format!("{}.", listed(&words, "or")),
         };
-        unknown.push(format!(
-            "{key}: \"{}\" is not {what}",
-            cut(value, MOST_SHOWN)
-        ));
+        unknown.push(format!("{key}: \"{}\" is not {what}", cut(value, MOST_SHOWN)));
     }
     known.copied()
 }
@@ -157,11 +154,7 @@ impl<'a> Honoured<'a> {
             Some(why.to_owned())
         };
         if let Some(why) = why {
-            passed_over.push(PassedOver {
-                source,
-                why,
-                ends_override: true,
-            });
+            passed_over.push(PassedOver { source, why, ends_override: true });
             return Self::default();
         }
         let reason = get(keys::REASON).map(str::trim);
@@ -200,9 +193,7 @@ impl<'a> Honoured<'a> {
             .filter(|it| with_reason(on_object || *it == Action::Ignore, keys::ACTION));
         let remedy = known_word(keys::REMEDY, remedy, RemedyChoice::ALL, &mut unknown)
             .filter(|_| with_reason(on_object, keys::REMEDY));
-        let ignore = ignore
-            .filter(|_| with_reason(true, keys::IGNORE))
-            .unwrap_or_default();
+        let ignore = ignore.filter(|_| with_reason(true, keys::IGNORE)).unwrap_or_default();
         let rules = entries(ignore).filter(|rule| codes::find(rule).is_none());
         unknown.extend(rules.map(unknown_rule).take(MOST_UNKNOWN));
         let ends_override = action.is_none() && remedy.is_none() && ignore.is_empty();
@@ -211,12 +202,7 @@ impl<'a> Honoured<'a> {
             why,
             ends_override,
         }));
-        Self {
-            action,
-            remedy,
-            ignore,
-            reason,
-        }
+        Self { action, remedy, ignore, reason }
     }
 }
 
@@ -233,8 +219,5 @@ fn is_said(reason: &str) -> bool {
 }
 
 fn entries(ignore: &str) -> impl Iterator<Item = &str> {
-    ignore
-        .split(',')
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty())
+    ignore.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }

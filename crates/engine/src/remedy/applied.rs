@@ -106,14 +106,8 @@ mod tests {
             (json!({}), None),
             (last("not json"), None),
             (last(r#"{"spec":{"replicas":1}}"#), Some(false)),
-            (
-                last(r#"{"spec":{"strategy":{"type":"RollingUpdate"}}}"#),
-                Some(true),
-            ),
-            (
-                last(r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":1}}}}"#),
-                Some(true),
-            ),
+            (last(r#"{"spec":{"strategy":{"type":"RollingUpdate"}}}"#), Some(true)),
+            (last(r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":1}}}}"#), Some(true)),
             (last(r#"{"spec":{"strategy":{}}}"#), Some(false)),
             (managed("Update", both.clone()), None),
             (managed("Apply", both), Some(true)),
@@ -136,20 +130,11 @@ mod tests {
         let cases = [
             (json!({}), Applied::Unsaid),
             (annotated(last, "{}"), Applied::ClientSide),
-            (
-                annotated(argo, "Prune=false,ServerSideApply=true"),
-                Applied::ServerSide,
-            ),
+            (annotated(argo, "Prune=false,ServerSideApply=true"), Applied::ServerSide),
             (annotated(argo, "Prune=false"), Applied::Unsaid),
-            (
-                managed(json!({"operation": "Apply", "manager": "helm"})),
-                Applied::ServerSide,
-            ),
+            (managed(json!({"operation": "Apply", "manager": "helm"})), Applied::ServerSide),
             (managed(json!({"operation": "Update"})), Applied::Unknown),
-            (
-                managed(json!({"operation": "Apply", "subresource": "status"})),
-                Applied::Unknown,
-            ),
+            (managed(json!({"operation": "Apply", "subresource": "status"})), Applied::Unknown),
             (managed(json!("what is this?")), Applied::Unknown),
             (json!({"metadata": {"managedFields": []}}), Applied::Unknown),
             (json!({"metadata": {"uid": "u"}}), Applied::Unknown),

@@ -15,9 +15,7 @@ pub(crate) fn set(object: &Value, path: &[&str], value: Value) -> Patch {
     let mut pointer = PointerBuf::root();
     for key in parents {
         pointer.push_back(*key);
-        here = here
-            .and_then(|parent| parent.get(key))
-            .filter(|value| value.is_object());
+        here = here.and_then(|parent| parent.get(key)).filter(|value| value.is_object());
         if here.is_none() {
             operations.push(add(pointer.clone(), Value::Object(Map::new())));
         }

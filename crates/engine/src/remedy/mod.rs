@@ -69,12 +69,8 @@ impl Remedy {
 }
 
 /// Every remedy, the one with the fewest side effects first.
-pub static REMEDIES: [Remedy; 4] = [
-    drop_leftover::REMEDY,
-    recreate::REMEDY,
-    zero_surge::REMEDY,
-    colocate::REMEDY,
-];
+pub static REMEDIES: [Remedy; 4] =
+    [drop_leftover::REMEDY, recreate::REMEDY, zero_surge::REMEDY, colocate::REMEDY];
 
 /// The remedy of that name.
 pub fn named(name: &str) -> Option<&'static Remedy> {

@@ -57,10 +57,7 @@ fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
             format!("it may scale {kind} {name} to {pods} pods"),
             set_to_one(autoscaler, "spec.", ""),
         ),
-        None => (
-            format!("{pods} pods are requested"),
-            "Scale to 1".to_owned(),
-        ),
+        None => (format!("{pods} pods are requested"), "Scale to 1".to_owned()),
     };
     let field = scaling.field();
     found.extend(find(analysis, scaling.before, &field, &who, &fewer));
@@ -78,10 +75,7 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let kind = autoscaler.kind().name();
     let scaled = workload.with_replicas(autoscaler.most(workload.replicas));
     // The clone keeps the assumptions about unknown volumes.
-    let analysis = Analysis {
-        workload: &scaled,
-        ..analysis.clone()
-    };
+    let analysis = Analysis { workload: &scaled, ..analysis.clone() };
     let (name, pods) = (&autoscaler.metadata.name, scaled.replicas);
     let who = format!("{kind} {name} may scale it to {pods} pods");
     let field = messages::pods_field(workload.kind);

@@ -114,15 +114,7 @@ mod tests {
         for name in ["azureDisk", "my_data", "Data", "data-", "a..b"] {
             assert!(is_impossible(name), "{name}");
         }
-        for name in [
-            "",
-            "gp3",
-            "a.b-c",
-            "${CLASS}",
-            "<class>",
-            "STORAGE_CLASS",
-            "__name__",
-        ] {
+        for name in ["", "gp3", "a.b-c", "${CLASS}", "<class>", "STORAGE_CLASS", "__name__"] {
             assert!(!is_impossible(name), "{name}");
         }
     }

@@ -153,11 +153,7 @@ pub(super) fn what_would_settle(grounds: &Grounds) -> String {
 }
 
 fn noun(volume: &UsedVolume) -> &'static str {
-    if volume.claim.is_some() {
-        "claim"
-    } else {
-        "volume"
-    }
+    if volume.claim.is_some() { "claim" } else { "volume" }
 }
 
 /// `claim "data"` or `volume "disk"`.
@@ -173,11 +169,7 @@ pub(super) fn in_one_place(analysis: &Analysis<'_>) -> String {
     let mut volumes = analysis.volumes_in_one_place();
     let stays = volumes.any(UsedVolume::keeps_its_node);
     let first = first_of(analysis.volumes_in_one_place());
-    if stays {
-        format!("{first} can be used on one node only")
-    } else {
-        format!("{first} is used")
-    }
+    if stays { format!("{first} can be used on one node only") } else { format!("{first} is used") }
 }
 
 /// The volumes for a short line: the first, and how many more.
@@ -297,10 +289,8 @@ fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
     let whose = if partial { "" } else { " of this cluster" };
     let shares = |class: &&StorageClass| {
         let stated = ClassModes::from_annotations(&class.metadata.annotations).unwrap_or_default();
-        let capability = facts
-            .catalog
-            .capability(class.driver(), &class.parameters, mode)
-            .with_stated(stated);
+        let capability =
+            facts.catalog.capability(class.driver(), &class.parameters, mode).with_stated(stated);
         let granted = capability.granted.unwrap_or_default();
         capability.confidence.is_firm()
             && granted.contains(AccessMode::ReadWriteMany)

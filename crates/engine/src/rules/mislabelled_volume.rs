@@ -91,9 +91,7 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         (Some(volume), _) => mislabelled(volume, claim, facts),
         // Another rule reports modes that the class does not give.
         (None, Some(class)) if claim.spec.volume_name.is_empty() => {
-            let given = facts
-                .catalog
-                .capability_of_claim(class.driver(), &class.parameters, claim);
+            let given = facts.catalog.capability_of_claim(class.driver(), &class.parameters, claim);
             let asked = claim.spec.access_modes;
             let is_given = asked.is_subset(given.granted.unwrap_or_default());
             (is_given && is_never_attached(asked, class.driver(), facts))

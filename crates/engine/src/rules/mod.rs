@@ -261,10 +261,7 @@ mod tests {
 
     #[test]
     fn codes_are_found_as_written_only_and_each_is_there_once() {
-        assert_eq!(
-            codes::find("single-pod-volume"),
-            Some(codes::SINGLE_POD_VOLUME)
-        );
+        assert_eq!(codes::find("single-pod-volume"), Some(codes::SINGLE_POD_VOLUME));
         assert_eq!(codes::find("Single-Pod-Volume"), None);
         let mut sorted = codes::ALL.to_vec();
         sorted.sort_unstable();

@@ -125,10 +125,7 @@ impl Limited {
     fn of(claim: &str, workload: &Workload, facts: Facts<'_>) -> Option<Self> {
         let namespace = &workload.metadata.namespace;
         let volume = facts.view.bound_volume(namespace, claim)?;
-        Some(Self {
-            claim: claim.into(),
-            reach: topology::reach(volume)?,
-        })
+        Some(Self { claim: claim.into(), reach: topology::reach(volume)? })
     }
 }
 
@@ -279,11 +276,7 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
     let pod = format!("{}-{ordinal}", workload.metadata.name);
     let names = messages::some(places.iter().map(ToString::to_string).collect());
     let is_host = term.topology_key == HOSTNAME;
-    let places_named = if is_host {
-        names
-    } else {
-        format!("{} {names}", term.topology_key)
-    };
+    let places_named = if is_host { names } else { format!("{} {names}", term.topology_key) };
     Some(Hazard {
         certainty: if is_host && places.len() == 1 {
             Certainty::Verified

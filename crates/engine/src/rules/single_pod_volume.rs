@@ -67,10 +67,7 @@ fn several_pods(analysis: &Analysis<'_>) -> Hazard {
     let first = messages::first_of(analysis.single_pod());
     let ends = analysis.workload.ends();
     let (consequence, brief) = if ends {
-        (
-            "each stays Pending until the one before it has ended",
-            "run one after another",
-        )
+        ("each stays Pending until the one before it has ended", "run one after another")
     } else {
         ("all but one stay Pending", "can never run together")
     };

@@ -97,11 +97,7 @@ pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>) -> String {
         (WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => "maxSurge 0",
         _ => "Recreate",
     };
-    let or = if affinity_would_hold(analysis) {
-        ", or keep the pods on one node"
-    } else {
-        ""
-    };
+    let or = if affinity_would_hold(analysis) { ", or keep the pods on one node" } else { "" };
     format!("use one replica and {and}{or}")
 }
 

@@ -216,18 +216,15 @@ fn others(analysis: &Analysis<'_>, volume: &UsedVolume, driver: ByDriver) -> Opt
 /// `None` for other drivers.
 const fn reaction(driver: ByDriver) -> Option<[&'static str; 2]> {
     Some(match driver {
-        ByDriver::RefusesSecondMount => [
-            "refuses a second mount, even on the same node",
-            "refuses a second mount",
-        ],
-        ByDriver::RefusesSecondNode => [
-            "refuses to mount it on a second node",
-            "refuses a second node",
-        ],
-        ByDriver::AdmitsSecondNode => [
-            "does not attach volumes, so nothing keeps a second node away",
-            "lets two nodes write",
-        ],
+        ByDriver::RefusesSecondMount => {
+            ["refuses a second mount, even on the same node", "refuses a second mount"]
+        }
+        ByDriver::RefusesSecondNode => {
+            ["refuses to mount it on a second node", "refuses a second node"]
+        }
+        ByDriver::AdmitsSecondNode => {
+            ["does not attach volumes, so nothing keeps a second node away", "lets two nodes write"]
+        }
         ByDriver::CannotShare(_) | ByDriver::RefusesModes(_) | ByDriver::NeverAttached => {
             return None;
         }
@@ -238,10 +235,9 @@ fn hazard(volume: &UsedVolume, reacts: ByDriver, [does, brief]: [&str; 2], clash
     let volumes = messages::volumes(std::iter::once(volume));
     let (name, driver) = (messages::quoted(volume), &volume.driver);
     let (outcome, result) = match reacts {
-        ByDriver::AdmitsSecondNode => (
-            Outcome::DataLoss,
-            "two nodes may write to one file system, which damages it",
-        ),
+        ByDriver::AdmitsSecondNode => {
+            (Outcome::DataLoss, "two nodes may write to one file system, which damages it")
+        }
         _ => (clash.outcome, clash.refused),
     };
     let seen = &clash.seen;

@@ -106,10 +106,7 @@ fn going(analysis: &Analysis<'_>) -> Option<Hazard> {
 
 fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     if let Some(analysis) = scaling.analysis.with_unknown_as_exclusive() {
-        let assumed = Scaling {
-            analysis,
-            ..*scaling
-        };
+        let assumed = Scaling { analysis, ..*scaling };
         let hazards = judge_all(Subject::Scaled(&assumed));
         let why = why(&hazards, &assumed.analysis, scaling.autoscaler);
         let workload = assumed.analysis.workload;
@@ -123,14 +120,9 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
 fn why(hazards: &[Hazard], analysis: &Analysis<'_>, autoscaler: Option<&Autoscaler>) -> String {
     let mut reported = HashSet::new();
     let new = hazards.iter().filter(|hazard| reported.insert(hazard.rule));
-    let reasons: Vec<String> = new
-        .filter_map(|hazard| reason(hazard, analysis, autoscaler))
-        .collect();
-    if reasons.is_empty() {
-        String::new()
-    } else {
-        format!(", as {}", listed(&reasons, "and"))
-    }
+    let reasons: Vec<String> =
+        new.filter_map(|hazard| reason(hazard, analysis, autoscaler)).collect();
+    if reasons.is_empty() { String::new() } else { format!(", as {}", listed(&reasons, "and")) }
 }
 
 fn reason(
@@ -202,11 +194,7 @@ fn unresolved(
         })
         .unzip();
     advice.dedup();
-    let volumes = if open.len() == 1 {
-        "its volume works"
-    } else {
-        "their volumes work"
-    };
+    let volumes = if open.len() == 1 { "its volume works" } else { "their volumes work" };
     let more = match open.len() - 1 {
         0 => String::new(),
         more => format!(", and {more} more"),

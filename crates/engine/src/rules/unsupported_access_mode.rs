@@ -204,11 +204,7 @@ fn likely_unsupported(claim: &Claim, name: &str, facts: Facts<'_>) -> Option<Haz
     let hazards: Option<Vec<Hazard>> = likely_classes(name).iter().map(of_class).collect();
     let first = hazards?.into_iter().next()?;
     let settle = messages::what_would_settle(&Grounds::ClassName(name.into()));
-    Some(Hazard {
-        certainty: Certainty::Likely,
-        advice: first.advice + &settle,
-        ..first
-    })
+    Some(Hazard { certainty: Certainty::Likely, advice: first.advice + &settle, ..first })
 }
 
 fn unreadable_annotation(claim: &Claim, class: &StorageClass, error: &str) -> Hazard {

@@ -337,15 +337,10 @@ const MOST_COMPARED: usize = 32;
 fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     let (workload, facts) = (analysis.workload, analysis.facts);
     let others = users::others(analysis, claim).into_iter();
-    let mut others = others
-        .take(MOST_COMPARED)
-        .filter(|other| !(workload.ends() && other.ends()));
+    let mut others = others.take(MOST_COMPARED).filter(|other| !(workload.ends() && other.ends()));
     let (other, follower, leader, obstacle) = others.find_map(|other| {
-        let (follower, leader) = if users::comes_and_goes(workload) {
-            (workload, other)
-        } else {
-            (other, workload)
-        };
+        let (follower, leader) =
+            if users::comes_and_goes(workload) { (workload, other) } else { (other, workload) };
         let obstacle = obstacle(leader, follower, volume.reach.as_ref(), facts)?;
         let follows = || affinity::strays(follower, leader, facts).is_some();
         (!matches!(obstacle, Obstacle::Nodes(_)) || follows())
@@ -376,11 +371,7 @@ fn around(obstacle: &Obstacle, follower: &Workload, leader: &Workload) -> (Strin
             "Let one of them use another host port or none".to_owned(),
         ),
         Obstacle::AntiAffinity { of_first } => {
-            let (owner, off) = if *of_first {
-                (leads, follows)
-            } else {
-                (follows, leads)
-            };
+            let (owner, off) = if *of_first { (leads, follows) } else { (follows, leads) };
             (
                 format!("the required anti-affinity of {owner} keeps {off} off its nodes"),
                 format!("Take that anti-affinity off {owner}"),
@@ -414,10 +405,9 @@ fn visiting(
     let is_own = affinity::same(visitor, analysis.workload);
     let other = if is_own { &host_name } else { &visitor_name };
     let (start, only) = match visit {
-        Visit::Beside => (
-            format!("{visitor_name} starts where {host_name} is;"),
-            "on that node only".to_owned(),
-        ),
+        Visit::Beside => {
+            (format!("{visitor_name} starts where {host_name} is;"), "on that node only".to_owned())
+        }
         Visit::ToTheVolume(node) => (
             format!("{visitor_name} starts at once on node {node}, where the volume is;"),
             format!("on {node} only"),
@@ -445,11 +435,8 @@ fn visiting(
             ..hazard(analysis, volume, claim, Outcome::Stuck)
         };
     }
-    let advice = if visitor.ends() {
-        "Nothing breaks."
-    } else {
-        "Delete it when it is no longer needed."
-    };
+    let advice =
+        if visitor.ends() { "Nothing breaks." } else { "Delete it when it is no longer needed." };
     Hazard {
         what,
         advice: advice.to_owned(),
@@ -619,11 +606,7 @@ fn pod_beside(
     } else {
         format!("Delete {}, or make it again with", pods_of(follower))
     };
-    let ends = if follower.ends() {
-        ""
-    } else {
-        "`restartPolicy: Never` and "
-    };
+    let ends = if follower.ends() { "" } else { "`restartPolicy: Never` and " };
     format!(
         "{how} {ends}`affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{labelSelector: {{matchLabels: {{{terms}}}}}, topologyKey: {HOSTNAME}}}]}}}}`{more}; or let it wait until {} has stopped",
         leader.shown()

@@ -14,11 +14,7 @@ pub struct ObjectKey<'a> {
 
 impl<'a> ObjectKey<'a> {
     pub(super) const fn new(kind: ObjectKind, namespace: &'a str, name: &'a str) -> Self {
-        Self {
-            kind,
-            namespace,
-            name,
-        }
+        Self { kind, namespace, name }
     }
 
     /// The key of an object without a namespace.
@@ -57,11 +53,7 @@ pub(super) enum IndexKey<'a> {
     /// The name, without a dash and a number, of claims that a claim template makes.
     ClaimStem { namespace: &'a str, stem: &'a str },
     /// The workload that an autoscaler scales, or that has a Rollout's pod template.
-    Target {
-        namespace: &'a str,
-        kind: &'a str,
-        name: &'a str,
-    },
+    Target { namespace: &'a str, kind: &'a str, name: &'a str },
     /// The class of a volume without a `claimRef`.
     FreeOfClass(&'a str),
     /// A volume's name in its CSI driver.

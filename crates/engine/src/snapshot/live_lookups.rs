@@ -39,11 +39,7 @@ impl fmt::Display for LookupRequest {
 
 impl LookupRequest {
     fn of(key: ObjectKey<'_>) -> Self {
-        Self {
-            kind: key.kind,
-            namespace: key.namespace.into(),
-            name: key.name.into(),
-        }
+        Self { kind: key.kind, namespace: key.namespace.into(), name: key.name.into() }
     }
 
     fn all(kind: ObjectKind, namespace: &str) -> Self {
@@ -83,10 +79,7 @@ impl LiveLookups {
     /// Looks up everything a judgement depends on, not only what the cache lacks: the cache
     /// may be outdated.
     pub fn confirming_everything() -> Self {
-        Self {
-            confirms_cached: true,
-            ..Self::default()
-        }
+        Self { confirms_cached: true, ..Self::default() }
     }
 
     /// Takes the pending requests.

@@ -29,10 +29,7 @@ impl Snapshot {
     /// An empty cluster about which everything is known: objects that are not added are
     /// absent.
     pub fn complete() -> Self {
-        Self {
-            is_complete: true,
-            ..Self::default()
-        }
+        Self { is_complete: true, ..Self::default() }
     }
 
     /// Adds an object, or replaces the one with the same kind and name. Returns whether that
@@ -43,11 +40,7 @@ impl Snapshot {
 
     /// Adds a stored object, as [`Self::apply`] does.
     pub fn put(&mut self, object: &StoredObject) -> bool {
-        if object.is_kept() {
-            self.objects.put(object)
-        } else {
-            self.objects.remove(object.key())
-        }
+        if object.is_kept() { self.objects.put(object) } else { self.objects.remove(object.key()) }
     }
 
     /// Whether [`Self::put`] would change nothing.

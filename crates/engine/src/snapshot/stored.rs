@@ -160,10 +160,7 @@ fn volume_keys(volume: &Volume, add: &mut dyn FnMut(IndexKey<'_>)) {
         add(IndexKey::FreeOfClass(volume.class()));
     }
     if let Some(claim) = volume.claimed_by() {
-        add(IndexKey::ClaimedBy {
-            namespace: &claim.namespace,
-            claim: &claim.name,
-        });
+        add(IndexKey::ClaimedBy { namespace: &claim.namespace, claim: &claim.name });
     }
     if !volume.spec.handle.is_empty() {
         add(IndexKey::Handle(&volume.spec.handle));
@@ -180,22 +177,12 @@ fn workload_keys(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
         add(IndexKey::Claim { namespace, claim });
     }
     if let Some(source) = &workload.template_source {
-        add(IndexKey::Target {
-            namespace,
-            kind: &source.kind,
-            name: &source.name,
-        });
+        add(IndexKey::Target { namespace, kind: &source.kind, name: &source.name });
     }
     for (claim, _) in workload.ephemeral_claims() {
-        add(IndexKey::Claim {
-            namespace,
-            claim: &claim,
-        });
+        add(IndexKey::Claim { namespace, claim: &claim });
     }
     for stem in workload.claim_stems() {
-        add(IndexKey::ClaimStem {
-            namespace,
-            stem: &stem,
-        });
+        add(IndexKey::ClaimStem { namespace, stem: &stem });
     }
 }

@@ -84,8 +84,7 @@ impl Table {
 
     /// Whether the current list of the kind contains the same object.
     pub(super) fn contains(&self, object: &StoredObject) -> bool {
-        self.row(object.key())
-            .is_some_and(|row| row.is_listed && row.object == *object)
+        self.row(object.key()).is_some_and(|row| row.is_listed && row.object == *object)
     }
 
     /// Inserts the object, or replaces the one with the same key. Returns whether that changed
@@ -101,14 +100,8 @@ impl Table {
             let old = std::mem::replace(&mut row.object, object.clone());
             self.remove_from_index(&old);
         } else {
-            let name = Name {
-                namespace: key.namespace.into(),
-                name: key.name.into(),
-            };
-            let row = Row {
-                object: object.clone(),
-                is_listed: true,
-            };
+            let name = Name { namespace: key.namespace.into(), name: key.name.into() };
+            let row = Row { object: object.clone(), is_listed: true };
             of_kind.insert(name, row);
         }
         for hash in self.index_hashes(object) {
@@ -182,10 +175,8 @@ mod tests {
     use super::*;
 
     fn node(name: &str, colours: &[&str]) -> StoredObject {
-        let labels: serde_json::Map<_, _> = colours
-            .iter()
-            .map(|colour| ((*colour).to_owned(), json!("yes")))
-            .collect();
+        let labels: serde_json::Map<_, _> =
+            colours.iter().map(|colour| ((*colour).to_owned(), json!("yes"))).collect();
         let node = json!({"metadata": {"name": name, "labels": labels}});
         StoredObject::of(ObjectKind::Node.deserialize(node).unwrap()).unwrap()
     }
@@ -195,10 +186,7 @@ mod tests {
     }
 
     fn named(table: &Table, colour: &str) -> Vec<String> {
-        let key = IndexKey::NodeLabel {
-            key: colour,
-            value: "yes",
-        };
+        let key = IndexKey::NodeLabel { key: colour, value: "yes" };
         let found = table.with(key).iter();
         let mut names: Vec<_> = found.map(|node| node.key().name.to_owned()).collect();
         names.sort_unstable();

@@ -10,10 +10,7 @@ use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 
 fn object(group: &str, kind: &str, value: Value) -> Object {
-    ObjectKind::of(group, kind)
-        .unwrap()
-        .deserialize(value)
-        .unwrap()
+    ObjectKind::of(group, kind).unwrap().deserialize(value).unwrap()
 }
 
 fn claim(namespace: &str, name: &str) -> Object {
@@ -66,11 +63,7 @@ fn volume(name: &str, class: &str, claim: Option<&str>) -> Object {
 }
 
 fn node(name: &str, zone: &str) -> Object {
-    object(
-        "",
-        "Node",
-        json!({"metadata": {"name": name, "labels": {"zone": zone, "os": "linux"}}}),
-    )
+    object("", "Node", json!({"metadata": {"name": name, "labels": {"zone": zone, "os": "linux"}}}))
 }
 
 fn autoscaler(name: &str, api_version: &str, kind: &str, target: &str) -> Object {
@@ -121,49 +114,26 @@ fn nothing_is_absent_before_its_kind_has_synced() {
     cluster.apply(class("fast", "", true));
     cluster.apply(node("n1", "a"));
     assert!(cluster.view().claim("shop", "data").found().is_some());
-    assert_eq!(
-        cluster.view().default_storage_class(),
-        Lookup::NotSynced,
-        "a newer one may come"
-    );
-    assert_eq!(
-        nodes(cluster.view(), None),
-        (false, vec![]),
-        "half the nodes would mislead"
-    );
+    assert_eq!(cluster.view().default_storage_class(), Lookup::NotSynced, "a newer one may come");
+    assert_eq!(nodes(cluster.view(), None), (false, vec![]), "half the nodes would mislead");
     assert_eq!(cluster.view().node("n2"), Lookup::NotSynced);
     assert_eq!(cluster.view().claim("shop", "other"), Lookup::NotSynced);
 
     cluster.synced(ObjectKind::Claim);
     assert_eq!(cluster.view().claim("shop", "other"), Lookup::Absent);
     assert_eq!(cluster.view().claim("data", "shop"), Lookup::Absent);
-    assert_eq!(
-        cluster.view().volume("pv"),
-        Lookup::NotSynced,
-        "another kind"
-    );
+    assert_eq!(cluster.view().volume("pv"), Lookup::NotSynced, "another kind");
 
     cluster.synced(ObjectKind::Workload(WorkloadKind::Job));
-    assert_eq!(
-        cluster.view().workload(WorkloadKind::Job, "shop", "x"),
-        Lookup::Absent
-    );
-    assert_eq!(
-        cluster
-            .view()
-            .workload(WorkloadKind::Deployment, "shop", "x"),
-        Lookup::NotSynced
-    );
+    assert_eq!(cluster.view().workload(WorkloadKind::Job, "shop", "x"), Lookup::Absent);
+    assert_eq!(cluster.view().workload(WorkloadKind::Deployment, "shop", "x"), Lookup::NotSynced);
 }
 
 #[test]
 fn a_complete_cluster_without_nodes_says_so() {
     assert!(!Snapshot::complete().view().knows_nodes());
     assert_eq!(Snapshot::complete().view().node("n1"), Lookup::Absent);
-    assert_eq!(
-        Snapshot::complete().view().default_storage_class(),
-        Lookup::Absent
-    );
+    assert_eq!(Snapshot::complete().view().default_storage_class(), Lookup::Absent);
 }
 
 #[test]
@@ -233,9 +203,7 @@ fn a_user_of_a_claim_does_not_hide_behind_an_owner() {
             "CronJob" => json!({"jobTemplate": {"spec": {"template": {"spec": pod}}}}),
             _ => json!({"template": {"spec": pod}}),
         };
-        spec.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let group = ObjectKind::Workload(kind(name)).group();
         object(group, name, json!({"metadata": metadata, "spec": spec}))
     };
@@ -243,22 +211,8 @@ fn a_user_of_a_claim_does_not_hide_behind_an_owner() {
     // claim and uid, its other fields, and whether the owned object is seen.
     let none = || json!({});
     let cases = [
-        (
-            "ReplicaSet",
-            "Deployment",
-            "apps/v1",
-            Some(("data", UID)),
-            none(),
-            false,
-        ),
-        (
-            "ReplicaSet",
-            "Deployment",
-            "apps/v1",
-            Some(("other", UID)),
-            none(),
-            false,
-        ),
+        ("ReplicaSet", "Deployment", "apps/v1", Some(("data", UID)), none(), false),
+        ("ReplicaSet", "Deployment", "apps/v1", Some(("other", UID)), none(), false),
         (
             "ReplicaSet",
             "Deployment",
@@ -285,46 +239,11 @@ fn a_user_of_a_claim_does_not_hide_behind_an_owner() {
         ),
         ("ReplicaSet", "Deployment", "apps/v1", None, none(), false),
         ("ReplicaSet", "Deployment", "apps/v9", None, none(), true),
-        (
-            "Job",
-            "CronJob",
-            "batch/v1",
-            Some(("data", UID)),
-            none(),
-            false,
-        ),
-        (
-            "Job",
-            "CronJob",
-            "batch/v1",
-            Some(("other", UID)),
-            none(),
-            true,
-        ),
-        (
-            "Pod",
-            "ReplicaSet",
-            "apps/v1",
-            Some(("data", UID)),
-            none(),
-            false,
-        ),
-        (
-            "Pod",
-            "ReplicaSet",
-            "apps/v1",
-            Some(("other", UID)),
-            none(),
-            true,
-        ),
-        (
-            "Pod",
-            "DaemonSet",
-            "apps/v1",
-            Some(("other", UID)),
-            none(),
-            false,
-        ),
+        ("Job", "CronJob", "batch/v1", Some(("data", UID)), none(), false),
+        ("Job", "CronJob", "batch/v1", Some(("other", UID)), none(), true),
+        ("Pod", "ReplicaSet", "apps/v1", Some(("data", UID)), none(), false),
+        ("Pod", "ReplicaSet", "apps/v1", Some(("other", UID)), none(), true),
+        ("Pod", "DaemonSet", "apps/v1", Some(("other", UID)), none(), false),
         (
             "Pod",
             "DaemonSet",
@@ -345,10 +264,7 @@ fn a_user_of_a_claim_does_not_hide_behind_an_owner() {
         }
         let users = names(&cluster.view().workloads_using("shop", "data"));
         let is_seen = users.contains(&"owned");
-        assert_eq!(
-            is_seen, expected,
-            "{owned} of {owner} {version}, {there:?} {more}"
-        );
+        assert_eq!(is_seen, expected, "{owned} of {owner} {version}, {there:?} {more}");
     }
 }
 
@@ -360,18 +276,11 @@ fn workloads_are_visited_by_their_pods_labels() {
         deployment("blog", "a", &[("app", "a"), ("part-of", "blog")], &[]),
         deployment("blog", "bare", &[], &[]),
     ]);
-    type Case = (
-        Option<&'static str>,
-        &'static [(&'static str, &'static str)],
-        &'static [&'static str],
-    );
+    type Case =
+        (Option<&'static str>, &'static [(&'static str, &'static str)], &'static [&'static str]);
     let cases: [Case; 8] = [
         (Some("shop"), &[("part-of", "shop")], &["shop/a", "shop/b"]),
-        (
-            Some("shop"),
-            &[("part-of", "shop"), ("app", "b")],
-            &["shop/b"],
-        ),
+        (Some("shop"), &[("part-of", "shop"), ("app", "b")], &["shop/b"]),
         (Some("shop"), &[("part-of", "blog")], &[]),
         (Some("blog"), &[], &["blog/a", "blog/bare"]),
         (Some("none"), &[], &[]),
@@ -406,22 +315,13 @@ fn a_search_spends_steps_only_for_what_it_looks_at() {
 
 #[test]
 fn overlays_take_precedence_over_the_cluster() {
-    let cluster = filled([
-        volume("pv1", "fast", None),
-        claim("shop", "far"),
-        class("fast", "", false),
-    ]);
+    let cluster =
+        filled([volume("pv1", "fast", None), claim("shop", "far"), class("fast", "", false)]);
     let near = filled([volume("pv1", "slow", None), claim("shop", "near")]);
     let nearer = [&near];
-    let overlay = Overlay {
-        nearer: &nearer,
-        ..Overlay::NOTHING
-    };
+    let overlay = Overlay { nearer: &nearer, ..Overlay::NOTHING };
     let view = View::new(&cluster, &overlay);
-    assert_eq!(
-        view.volume("pv1").found().unwrap().spec.storage_class_name,
-        "slow"
-    );
+    assert_eq!(view.volume("pv1").found().unwrap().spec.storage_class_name, "slow");
     assert!(view.claim("shop", "near").found().is_some());
     assert!(view.claim("shop", "far").found().is_some());
     assert_eq!(view.claim("shop", "none"), Lookup::Absent);
@@ -442,10 +342,7 @@ fn a_hint_narrows_the_nodes() {
     ];
     for (key, values, expected) in cases {
         let values: Vec<Text> = values.iter().map(|value| (*value).into()).collect();
-        let hint = NodeHint {
-            key,
-            values: values.clone().into(),
-        };
+        let hint = NodeHint { key, values: values.clone().into() };
         let (known, found) = nodes(cluster.view(), Some(hint));
         assert!(known, "{key} {values:?}");
         assert_eq!(found, expected, "{key} {values:?}");
@@ -461,30 +358,15 @@ fn the_default_class_is_the_newest_default_class() {
         class("alike", "2025-06-01T00:00:00Z", true),
     ]);
     let default = |cluster: &Snapshot| {
-        cluster
-            .view()
-            .default_storage_class()
-            .found()
-            .unwrap()
-            .metadata
-            .name
-            .clone()
+        cluster.view().default_storage_class().found().unwrap().metadata.name.clone()
     };
-    assert_eq!(
-        default(&cluster),
-        "alike",
-        "of two as new, the first by name"
-    );
+    assert_eq!(default(&cluster), "alike", "of two as new, the first by name");
     cluster.remove(ObjectKind::StorageClass, "", "alike");
     assert_eq!(default(&cluster), "new");
     cluster.apply(class("new", "2025-06-01T00:00:00Z", false));
     assert_eq!(default(&cluster), "old");
-    let all: Vec<_> = cluster
-        .view()
-        .storage_classes()
-        .iter()
-        .map(|class| class.metadata.name.clone())
-        .collect();
+    let all: Vec<_> =
+        cluster.view().storage_classes().iter().map(|class| class.metadata.name.clone()).collect();
     assert_eq!(all, ["new", "newest", "old"]);
 }
 
@@ -559,17 +441,11 @@ fn a_complete_list_removes_the_objects_it_does_not_contain() {
     cluster.begin_list(ObjectKind::Claim);
     cluster.begin_list(kind);
     cluster.apply(claim("shop", "kept"));
-    assert!(
-        cluster.view().claim("shop", "gone").found().is_some(),
-        "not yet"
-    );
+    assert!(cluster.view().claim("shop", "gone").found().is_some(), "not yet");
     cluster.synced(ObjectKind::Claim);
     cluster.synced(kind);
     assert!(cluster.view().claim("shop", "kept").found().is_some());
     assert_eq!(cluster.view().claim("shop", "gone"), Lookup::Absent);
     assert!(cluster.view().workloads_using("shop", "kept").is_empty());
-    assert_eq!(
-        names(&cluster.view().workloads_using("shop", "data-other-kind-0")),
-        ["other-kind"]
-    );
+    assert_eq!(names(&cluster.view().workloads_using("shop", "data-other-kind-0")), ["other-kind"]);
 }

@@ -42,10 +42,7 @@ pub struct NodeHint<'a> {
 impl<'a> NodeHint<'a> {
     /// The hint of one label pair.
     pub(crate) fn one(key: &'a str, value: &str) -> Self {
-        Self {
-            key,
-            values: Cow::Owned(vec![value.into()]),
-        }
+        Self { key, values: Cow::Owned(vec![value.into()]) }
     }
 }
 
@@ -69,19 +66,12 @@ impl Snapshot {
 impl<'a> View<'a> {
     /// The facts of `cluster` with `overlay`.
     pub const fn new(cluster: &'a Snapshot, overlay: &'a Overlay<'a>) -> Self {
-        Self {
-            cluster,
-            overlay,
-            budget: None,
-        }
+        Self { cluster, overlay, budget: None }
     }
 
     /// This view with a limit on its work.
     pub(crate) const fn within(self, budget: &'a WorkBudget) -> Self {
-        Self {
-            budget: Some(budget),
-            ..self
-        }
+        Self { budget: Some(budget), ..self }
     }
 
     /// This view with another overlay.
@@ -149,10 +139,7 @@ impl<'a> View<'a> {
     /// The persistent volume whose `claimRef` names the claim, whether or not the claim names
     /// the volume; the first by name if there are several.
     pub fn volume_of(&self, claim: &Metadata) -> Option<&'a Volume> {
-        let key = IndexKey::ClaimedBy {
-            namespace: &claim.namespace,
-            claim: &claim.name,
-        };
+        let key = IndexKey::ClaimedBy { namespace: &claim.namespace, claim: &claim.name };
         self.depends_on_all(ObjectKind::Volume, "");
         self.dependencies(key)
             .filter(|volume: &&Volume| volume.is_claimed_by(claim))
@@ -227,9 +214,8 @@ impl<'a> View<'a> {
     /// confirmed.
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
         let key = IndexKey::Kind(ObjectKind::StorageClass);
-        let mut classes: Vec<&StorageClass> = self
-            .with_nearer(&[key], self.cluster.objects.with(key).iter())
-            .collect();
+        let mut classes: Vec<&StorageClass> =
+            self.with_nearer(&[key], self.cluster.objects.with(key).iter()).collect();
         classes.sort_unstable_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         classes
     }
@@ -304,9 +290,7 @@ impl<'a> View<'a> {
     /// The nodes with that index key, or another one with the same hash. The overlay has none.
     fn nodes_with(self, key: IndexKey<'_>) -> impl Iterator<Item = &'a Node> + use<'a> {
         let is_known = self.knows_nodes();
-        self.further(&[key])
-            .take_while(move |_| is_known && self.spend(1))
-            .filter_map(Node::of)
+        self.further(&[key]).take_while(move |_| is_known && self.spend(1)).filter_map(Node::of)
     }
 
     /// Records that the judgement depends on a node.
@@ -321,10 +305,7 @@ impl<'a> View<'a> {
         {
             self.depends_on_all(ObjectKind::Node, "");
             // The budget has already paid for a visit to them.
-            let view = View {
-                budget: None,
-                ..*self
-            };
+            let view = View { budget: None, ..*self };
             for node in view.nodes(wanted) {
                 self.depends_on_node(node);
                 if lookups.has_enough_nodes(ObjectKind::Node) {
@@ -409,10 +390,7 @@ impl<'a> View<'a> {
         let kind = source.workload_kind()?;
         let source = self.workload(kind, &workload.metadata.namespace, &source.name);
         let template = &source.found()?.template;
-        Some(Cow::Owned(Workload {
-            template: template.clone(),
-            ..workload.clone()
-        }))
+        Some(Cow::Owned(Workload { template: template.clone(), ..workload.clone() }))
     }
 
     /// Whether the workload's owner is judged in its place: every cluster has its kind, or it
@@ -481,11 +459,7 @@ impl<'a> View<'a> {
         namespace: &str,
         name: &str,
     ) -> Vec<&'a Autoscaler> {
-        let target = IndexKey::Target {
-            namespace,
-            kind: kind.name(),
-            name,
-        };
+        let target = IndexKey::Target { namespace, kind: kind.name(), name };
         self.dependencies(target)
             .filter(|autoscaler: &&Autoscaler| {
                 autoscaler.metadata.namespace == namespace
@@ -507,9 +481,9 @@ impl<'a> View<'a> {
 
     /// The turn of an object, relative to the current one.
     pub(crate) fn turn(&self, kind: ObjectKind, metadata: &Metadata) -> Turn {
-        self.overlay.batch.map_or(Turn::Never, |(order, current)| {
-            order.turn(kind, metadata, current)
-        })
+        self.overlay
+            .batch
+            .map_or(Turn::Never, |(order, current)| order.turn(kind, metadata, current))
     }
 
     fn find<T: Typed>(&self, kind: ObjectKind, namespace: &str, name: &str) -> Lookup<&'a T> {

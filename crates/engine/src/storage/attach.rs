@@ -145,10 +145,7 @@ mod tests {
 
     fn named(name: &str, attach_required: bool) -> CsiDriver {
         CsiDriver {
-            metadata: Metadata {
-                name: name.into(),
-                ..Metadata::default()
-            },
+            metadata: Metadata { name: name.into(), ..Metadata::default() },
             spec: CsiDriverSpec {
                 attach_required: Some(attach_required),
                 ..CsiDriverSpec::default()
@@ -180,9 +177,7 @@ mod tests {
                 assert_eq!(driver, object.metadata.name);
                 Lookup::Found(&object)
             }),
-            Attach::NotRequired {
-                by: AttachSource::CsiDriver
-            }
+            Attach::NotRequired { by: AttachSource::CsiDriver }
         );
     }
 }

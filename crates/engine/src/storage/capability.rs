@@ -78,10 +78,7 @@ impl Catalog {
         volume_mode: VolumeMode,
         claim: Claimant,
     ) -> Capability<'_> {
-        let mut capability = Capability {
-            volume_mode,
-            ..Capability::default()
-        };
+        let mut capability = Capability { volume_mode, ..Capability::default() };
         let Some(entry) = self.get(provisioner) else {
             return capability;
         };
@@ -109,9 +106,7 @@ impl Catalog {
         let Some(entry) = self.get(provisioner) else {
             return NodeLocal::No;
         };
-        let said = last_met(entry, parameters, |it| {
-            Some((it.node_local?, it.pv_node_affinity))
-        });
+        let said = last_met(entry, parameters, |it| Some((it.node_local?, it.pv_node_affinity)));
         let (here, affinity) = said.unwrap_or((entry.node_local, None));
         match (here, affinity.or(entry.pv_node_affinity)) {
             (false, _) => NodeLocal::No,

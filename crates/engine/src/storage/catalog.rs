@@ -75,9 +75,7 @@ impl Catalog {
 
     /// Every entry, for corrections; names must stay as they are.
     pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
-        self.exact
-            .values_mut()
-            .chain(self.globs.iter_mut().map(|(_, entry)| entry))
+        self.exact.values_mut().chain(self.globs.iter_mut().map(|(_, entry)| entry))
     }
 
     /// Adds an entry, or replaces the one with the same name.
@@ -87,9 +85,7 @@ impl Catalog {
             return;
         };
         self.globs.retain(|(other, _)| *other != glob);
-        let at = self
-            .globs
-            .partition_point(|(other, _)| other.fixed_len() > glob.fixed_len());
+        let at = self.globs.partition_point(|(other, _)| other.fixed_len() > glob.fixed_len());
         self.globs.insert(at, (glob, entry));
     }
 
@@ -104,10 +100,7 @@ mod tests {
     use super::*;
 
     fn name_found(name: &str) -> Option<&'static str> {
-        Catalog::embedded()
-            .unwrap()
-            .get(name)
-            .map(|entry| entry.name.as_str())
+        Catalog::embedded().unwrap().get(name).map(|entry| entry.name.as_str())
     }
 
     #[test]
@@ -116,10 +109,7 @@ mod tests {
             ("ebs.csi.aws.com", Some("ebs.csi.aws.com")),
             ("rook-ceph.rbd.csi.ceph.com", Some("*.rbd.csi.ceph.com")),
             ("rbd.csi.ceph.com", Some("rbd.csi.ceph.com")),
-            (
-                "nfs.manila.csi.openstack.org",
-                Some("*.manila.csi.openstack.org"),
-            ),
+            ("nfs.manila.csi.openstack.org", Some("*.manila.csi.openstack.org")),
             ("manila.csi.openstack.org", Some("manila.csi.openstack.org")),
             ("org.democratic-csi.nfs", Some("org.democratic-csi.nfs")),
             ("org.democratic-csi.truenas", Some("org.democratic-csi.*")),
@@ -151,24 +141,13 @@ mod tests {
     fn a_file_that_is_wrong_is_refused_with_the_place() {
         let entry = "{title: t, confidence: believed}";
         let cases = [
-            (
-                "a key that is missing",
-                "provisioners:\n  a: {colour: blue}\n".to_owned(),
-                "line 2",
-            ),
+            ("a key that is missing", "provisioners:\n  a: {colour: blue}\n".to_owned(), "line 2"),
             (
                 "a mode that is none",
-                format!(
-                    "provisioners:\n  a: {}\n",
-                    entry.replace('}', ", block: [RWQ]}")
-                ),
+                format!("provisioners:\n  a: {}\n", entry.replace('}', ", block: [RWQ]}")),
                 "RWQ",
             ),
-            (
-                "a name twice",
-                format!("provisioners:\n  a: {entry}\n  a: {entry}\n"),
-                "duplicate",
-            ),
+            ("a name twice", format!("provisioners:\n  a: {entry}\n  a: {entry}\n"), "duplicate"),
         ];
         for (case, text, expected) in cases {
             let error = Catalog::from_yaml(&text).unwrap_err().to_string();

@@ -71,10 +71,8 @@ fn read(text: &str) -> Result<Names, serde_saphyr::Error> {
             class.metadata.name = name.clone();
             class
         };
-        for (table, keys) in [
-            (&mut names.whole, &group.classes),
-            (&mut names.words, &group.words),
-        ] {
+        for (table, keys) in [(&mut names.whole, &group.classes), (&mut names.words, &group.words)]
+        {
             for name in keys {
                 table.entry(name.clone()).or_default().push(class(name));
             }
@@ -136,14 +134,9 @@ mod tests {
         for name in ["standard", "default", "fast", "nfs", "local-storage", ""] {
             assert!(likely_classes(name).is_empty(), "{name}");
         }
-        let provisioners: Vec<_> = likely_classes("standard-rwo")
-            .iter()
-            .map(|class| class.provisioner.as_str())
-            .collect();
-        assert_eq!(
-            provisioners,
-            ["pd.csi.storage.gke.io", "disk.csi.azure.com"]
-        );
+        let provisioners: Vec<_> =
+            likely_classes("standard-rwo").iter().map(|class| class.provisioner.as_str()).collect();
+        assert_eq!(provisioners, ["pd.csi.storage.gke.io", "disk.csi.azure.com"]);
         assert_eq!(likely_classes("gp3")[0].parameters.get("type"), Some("gp3"));
     }
 
@@ -153,11 +146,7 @@ mod tests {
             let classes = supposed_classes(name);
             classes.iter().map(StorageClass::driver).collect()
         };
-        let nfs = [
-            "org.democratic-csi.nfs",
-            "csi-powerstore.dellemc.com",
-            "nfs.csi.k8s.io",
-        ];
+        let nfs = ["org.democratic-csi.nfs", "csi-powerstore.dellemc.com", "nfs.csi.k8s.io"];
         for name in ["nfs", "team-nfs-data", "NFS.slow"] {
             let mut drivers = drivers(name);
             drivers.sort_by_key(|it| nfs.iter().position(|each| each == it));

@@ -133,22 +133,13 @@ impl Condition {
             VolumeMode::Filesystem => (self.filesystem_add, self.filesystem_set),
             VolumeMode::Block => (self.block_add, self.block_set),
         };
-        Effect {
-            add: add.unwrap_or_default(),
-            set,
-        }
+        Effect { add: add.unwrap_or_default(), set }
     }
 
     /// Whether the condition holds for these class parameters and this claim.
     pub(super) fn state(&self, parameters: &Labels, claim: Claimant) -> ConditionState {
         let met = match &self.when {
-            When::Parameter {
-                key,
-                aliases,
-                test,
-                ignore_case,
-                by_attributes_class,
-            } => {
+            When::Parameter { key, aliases, test, ignore_case, by_attributes_class } => {
                 let is_key = |name| {
                     let mut keys = std::iter::once(key).chain(aliases);
                     keys.any(|key| same(key, name, *ignore_case))
@@ -182,16 +173,13 @@ impl Test {
         match self {
             Self::Is(values) => is_one_of(values, value),
             Self::Lacks(words) => !value.split_whitespace().any(|it| is_one_of(words, it)),
-            Self::Prefix(text) => value
-                .get(..text.len())
-                .is_some_and(|head| same(text, head, ignore_case)),
+            Self::Prefix(text) => {
+                value.get(..text.len()).is_some_and(|head| same(text, head, ignore_case))
+            }
             Self::Suffix(text) => value
                 .get(value.len().saturating_sub(text.len())..)
                 .is_some_and(|tail| same(text, tail, ignore_case)),
-            Self::AtLeast(least) => value
-                .trim()
-                .parse()
-                .is_ok_and(|number: u64| number >= *least),
+            Self::AtLeast(least) => value.trim().parse().is_ok_and(|number: u64| number >= *least),
             Self::Bool(true) => TRUE.contains(&value),
             Self::Bool(false) => FALSE.contains(&value),
             Self::Present(is_expected) => *is_expected,
@@ -200,11 +188,7 @@ impl Test {
 }
 
 fn same(a: &str, b: &str, ignore_case: bool) -> bool {
-    if ignore_case {
-        a.eq_ignore_ascii_case(b)
-    } else {
-        a == b
-    }
+    if ignore_case { a.eq_ignore_ascii_case(b) } else { a == b }
 }
 
 /// A clause that goes after "possible only when".
@@ -323,10 +307,7 @@ mod tests {
         for (has_data_source, expected) in
             [(true, ConditionState::Met), (false, ConditionState::NotMet)]
         {
-            let claim = Claimant {
-                has_data_source: Some(has_data_source),
-                ..Claimant::default()
-            };
+            let claim = Claimant { has_data_source: Some(has_data_source), ..Claimant::default() };
             assert_eq!(condition.state(&Labels::default(), claim), expected);
         }
     }
@@ -340,13 +321,9 @@ mod tests {
             ("{parameter: type, is: [io2]}", true, ConditionState::Met),
         ];
         for (when, has_attributes_class, expected) in cases {
-            let claim = Claimant {
-                has_data_source: Some(false),
-                has_attributes_class,
-            };
-            let state = condition(when)
-                .unwrap()
-                .state(&Labels::from_iter([("type", "io2")]), claim);
+            let claim = Claimant { has_data_source: Some(false), has_attributes_class };
+            let state =
+                condition(when).unwrap().state(&Labels::from_iter([("type", "io2")]), claim);
             assert_eq!(state, expected, "{when} {has_attributes_class}");
         }
     }

@@ -102,33 +102,18 @@ fn the_file_holds_every_provisioner_once() {
     for (_, provenance) in entries() {
         *kinds.entry(provenance.kind).or_insert(0) += 1;
     }
-    let expected = [
-        (Kind::Csi, 207),
-        (Kind::External, 18),
-        (Kind::InTree, 16),
-        (Kind::PvSource, 6),
-    ];
+    let expected =
+        [(Kind::Csi, 207), (Kind::External, 18), (Kind::InTree, 16), (Kind::PvSource, 6)];
     assert_eq!(kinds, expected.into());
     let provisioners: usize = kinds.values().sum::<usize>() - kinds[&Kind::PvSource];
     let readme = include_str!("../../../../README.md");
     let glossary = include_str!("../../../../docs/glossary.md");
     for (name, text, words) in [
-        (
-            "README.md",
-            readme,
-            format!("a catalog of {provisioners} provisioners"),
-        ),
-        (
-            "glossary.md",
-            glossary,
-            format!("What {provisioners} provisioners can do"),
-        ),
+        ("README.md", readme, format!("a catalog of {provisioners} provisioners")),
+        ("glossary.md", glossary, format!("What {provisioners} provisioners can do")),
     ] {
         let text: Vec<&str> = text.split_whitespace().collect();
-        assert!(
-            text.join(" ").contains(&words),
-            "{name} does not say {words:?}"
-        );
+        assert!(text.join(" ").contains(&words), "{name} does not say {words:?}");
     }
 }
 
@@ -146,11 +131,7 @@ fn what_was_read_later_says_when() {
 fn who_makes_volumes_for_claims_says_how() {
     for (entry, provenance) in entries() {
         let by_hand = provenance.kind == Kind::PvSource || entry.name == NO_PROVISIONER;
-        assert!(
-            !by_hand || provenance.provisions != Provisions::ForClaims,
-            "{}",
-            entry.name
-        );
+        assert!(!by_hand || provenance.provisions != Provisions::ForClaims, "{}", entry.name);
     }
 }
 
@@ -160,11 +141,7 @@ fn who_makes_volumes_for_claims_says_how() {
 fn modes_attach_and_confidence_are_those_that_were_gathered() {
     let list = |modes: Option<AccessModes>| match modes {
         None => "-".to_owned(),
-        Some(modes) => modes
-            .iter()
-            .map(AccessMode::short)
-            .collect::<Vec<_>>()
-            .join(","),
+        Some(modes) => modes.iter().map(AccessMode::short).collect::<Vec<_>>().join(","),
     };
     let mut entries = entries();
     entries.sort_by_key(|(entry, _)| &entry.name);
@@ -172,9 +149,8 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
         .into_iter()
         .map(|(entry, _)| {
             let [filesystem, block] = BOTH.map(|mode| entry.modes(mode));
-            let attach = entry
-                .attach_required
-                .map_or("unknown".to_owned(), |attach| attach.to_string());
+            let attach =
+                entry.attach_required.map_or("unknown".to_owned(), |attach| attach.to_string());
             let confidence = match filesystem.confidence {
                 Confidence::Stated => "stated",
                 Confidence::Verified => "verified",
@@ -210,12 +186,7 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-    assert_eq!(
-        digest,
-        0x6805_ee68_6394_d994,
-        "{digest:#x}\n{}",
-        lines.join("\n")
-    );
+    assert_eq!(digest, 0x6805_ee68_6394_d994, "{digest:#x}\n{}", lines.join("\n"));
 }
 
 #[test]
@@ -269,10 +240,7 @@ fn what_is_verified_says_where_and_from_what() {
         let name = &entry.name;
         assert!(!sources.is_empty(), "{name}");
         let firm = entry.modes(VolumeMode::Filesystem).confidence.is_firm();
-        let read = matches!(
-            basis,
-            Basis::DriverCode | Basis::K8sDocs | Basis::VendorDocs
-        );
+        let read = matches!(basis, Basis::DriverCode | Basis::K8sDocs | Basis::VendorDocs);
         assert!(!firm || read, "{name}: verified from {basis:?}");
         let readable = sources.iter().any(|source| source.contains('/'));
         assert!(!firm || readable, "{name}: {sources:?}");
@@ -313,14 +281,8 @@ fn successors_and_predecessors_name_each_other_as_kubernetes_does() {
         let Some(successor) = &entry.replaced_by else {
             continue;
         };
-        let (_, new) = entries()
-            .into_iter()
-            .find(|(entry, _)| entry.name == *successor)
-            .unwrap();
-        assert!(
-            new.replaces.contains(&entry.name.to_string()),
-            "{successor}"
-        );
+        let (_, new) = entries().into_iter().find(|(entry, _)| entry.name == *successor).unwrap();
+        assert!(new.replaces.contains(&entry.name.to_string()), "{successor}");
         // Kubernetes never finished the migration of RBD.
         if entry.name != "kubernetes.io/rbd" {
             assert_eq!(csi_driver_of(&entry.name), successor.as_str());
@@ -362,10 +324,7 @@ fn nothing_is_refused_on_weak_evidence() {
     let all = AccessModes::of(&AccessMode::ALL);
     for (entry, _) in entries() {
         for mode in BOTH {
-            let claim = Claimant {
-                has_data_source: Some(false),
-                ..Claimant::default()
-            };
+            let claim = Claimant { has_data_source: Some(false), ..Claimant::default() };
             let none = Labels::default();
             let capability = catalog().capability_for(&entry.name, &none, mode, claim);
             if let Support::Refused { modes } = capability.judge(all) {

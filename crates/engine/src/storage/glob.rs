@@ -15,10 +15,9 @@ pub(super) struct Glob {
 impl Glob {
     /// `pattern` as a glob; `None` if it holds no `*` and is thus an exact name.
     pub(super) fn new(pattern: &str) -> Option<Self> {
-        pattern.contains('*').then(|| Self {
-            pattern: pattern.into(),
-            matcher: WildMatchPattern::new(pattern),
-        })
+        pattern
+            .contains('*')
+            .then(|| Self { pattern: pattern.into(), matcher: WildMatchPattern::new(pattern) })
     }
 
     /// The pattern as it was written.
@@ -67,11 +66,7 @@ mod tests {
             ("*.rbd.csi.ceph.com", "a.rbd.csi.ceph.com.example", false),
             ("org.democratic-csi.*", "org.democratic-csi.nfs-eu", true),
             ("org.democratic-csi.*", "org.democratic-csi.", true),
-            (
-                "cluster.local/*nfs-client-provisioner",
-                "cluster.local/nfs-client-provisioner",
-                true,
-            ),
+            ("cluster.local/*nfs-client-provisioner", "cluster.local/nfs-client-provisioner", true),
             (
                 "cluster.local/*nfs-client-provisioner",
                 "cluster.local/a-nfs-client-provisioner",
@@ -90,16 +85,8 @@ mod tests {
             (chart, "-nfs-subdir-exter", true),
             (chart, "-nfs-sub", false),
             (chart, "-nfs-subdir-other", false),
-            (
-                "cluster.local/*nfs-server-provisioner",
-                "-nfs-server-prov",
-                true,
-            ),
-            (
-                "example.com/*nfs-server-provisioner",
-                "-nfs-server-prov",
-                false,
-            ),
+            ("cluster.local/*nfs-server-provisioner", "-nfs-server-prov", true),
+            ("example.com/*nfs-server-provisioner", "-nfs-server-prov", false),
         ] {
             let (glob, name) = (Glob::new(pattern).unwrap(), long(end));
             assert_eq!(glob.matches(&name), expected, "{pattern} against {name}");

@@ -71,11 +71,7 @@ mod tests {
         assert_eq!(listed.len(), entries);
         for it in &listed {
             assert!(!it.part.is_empty() && !it.sources.is_empty(), "{}", it.name);
-            assert!(
-                Catalog::embedded().unwrap().get(&it.name).is_some(),
-                "{}",
-                it.name
-            );
+            assert!(Catalog::embedded().unwrap().get(&it.name).is_some(), "{}", it.name);
         }
         let first = &listed[0];
         assert_eq!(

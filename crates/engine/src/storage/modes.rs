@@ -104,11 +104,7 @@ mod tests {
             )
         };
         let cases = [
-            (
-                "one",
-                "ReadWriteMany",
-                Ok(AccessModes::of(&[ReadWriteMany])),
-            ),
+            ("one", "ReadWriteMany", Ok(AccessModes::of(&[ReadWriteMany]))),
             (
                 "short names and blanks",
                 " RWO , ReadOnlyMany ",
@@ -130,10 +126,7 @@ mod tests {
         let read = |key, value| ClassModes::from_annotations(&Labels::from_iter([(key, value)]));
         let modes = read(BLOCK_ACCESS_MODES_ANNOTATION, "ReadWriteMany").unwrap();
         assert_eq!(modes.of(VolumeMode::Filesystem), None);
-        assert_eq!(
-            modes.of(VolumeMode::Block),
-            Some(AccessModes::of(&[ReadWriteMany]))
-        );
+        assert_eq!(modes.of(VolumeMode::Block), Some(AccessModes::of(&[ReadWriteMany])));
 
         let error = read(ACCESS_MODES_ANNOTATION, "RWW").unwrap_err();
         assert_eq!(

@@ -133,10 +133,7 @@ mod tests {
         assert_eq!(block.granted, Some(stated));
         assert_eq!(block.possible, Some(stated));
         assert_eq!(block.confidence, Confidence::Stated);
-        assert_eq!(
-            entry.modes(VolumeMode::Filesystem),
-            original.modes(VolumeMode::Filesystem)
-        );
+        assert_eq!(entry.modes(VolumeMode::Filesystem), original.modes(VolumeMode::Filesystem));
         assert_eq!(entry.attach_required, Some(true));
     }
 
@@ -170,20 +167,8 @@ mod tests {
                 Some(false),
                 false,
             ),
-            (
-                "a name of no entry",
-                "new.csi.ceph.com",
-                ReadOnlyMany,
-                Some(false),
-                false,
-            ),
-            (
-                "a pattern of its own",
-                "disk.example.com",
-                ReadWriteMany,
-                None,
-                false,
-            ),
+            ("a name of no entry", "new.csi.ceph.com", ReadOnlyMany, Some(false), false),
+            ("a pattern of its own", "disk.example.com", ReadWriteMany, None, false),
         ];
         for (case, name, mode, attach_required, node_local) in cases {
             let entry = catalog.get(name).unwrap();

@@ -66,11 +66,8 @@ impl ClassSummary {
         stated: ClassModes,
         attach: Attach,
     ) -> Self {
-        let capability = |mode| {
-            catalog
-                .capability(class.driver(), &class.parameters, mode)
-                .with_stated(stated)
-        };
+        let capability =
+            |mode| catalog.capability(class.driver(), &class.parameters, mode).with_stated(stated);
         let filesystem = capability(VolumeMode::Filesystem);
         let block = capability(VolumeMode::Block);
         let entry = catalog.get(class.driver());
@@ -110,10 +107,7 @@ impl ModeSummary {
             let Some(condition) = capability.hint(modes) else {
                 continue;
             };
-            match conditional
-                .iter_mut()
-                .find(|each| each.condition == condition)
-            {
+            match conditional.iter_mut().find(|each| each.condition == condition) {
                 Some(each) => each.modes.insert(mode),
                 None => conditional.push(ConditionalModes { modes, condition }),
             }
@@ -151,10 +145,7 @@ mod tests {
     fn summary(provisioner: &str, parameters: &[(&str, &str)], stated: ClassModes) -> ClassSummary {
         let catalog = Catalog::embedded().unwrap();
         let class = StorageClass {
-            metadata: Metadata {
-                name: "fast".into(),
-                ..Metadata::default()
-            },
+            metadata: Metadata { name: "fast".into(), ..Metadata::default() },
             provisioner: provisioner.into(),
             parameters: parameters.iter().copied().collect(),
             ..StorageClass::default()
@@ -165,11 +156,8 @@ mod tests {
 
     #[test]
     fn a_class_is_summed_up_with_its_conditions() {
-        let azure = summary(
-            "disk.csi.azure.com",
-            &[("skuname", "Premium_ZRS")],
-            ClassModes::default(),
-        );
+        let azure =
+            summary("disk.csi.azure.com", &[("skuname", "Premium_ZRS")], ClassModes::default());
         let own = AccessModes::of(&[ReadWriteOnce, ReadWriteOncePod]);
         let verified = Some("verified in the driver's code or official documentation");
         assert_eq!(
@@ -211,24 +199,12 @@ mod tests {
         let stated = summary(
             "rancher.io/local-path",
             &[],
-            ClassModes {
-                filesystem: Some(AccessModes::of(&[ReadWriteMany])),
-                block: None,
-            },
+            ClassModes { filesystem: Some(AccessModes::of(&[ReadWriteMany])), block: None },
         );
-        assert_eq!(
-            stated.filesystem.modes,
-            Some(AccessModes::of(&[ReadWriteMany]))
-        );
-        assert_eq!(
-            stated.filesystem.confidence,
-            Some("stated by the policy or the StorageClass")
-        );
+        assert_eq!(stated.filesystem.modes, Some(AccessModes::of(&[ReadWriteMany])));
+        assert_eq!(stated.filesystem.confidence, Some("stated by the policy or the StorageClass"));
         assert_eq!(stated.block.modes, Some(AccessModes::EMPTY));
-        assert_eq!(
-            stated.node_local,
-            "yes, and its volumes keep pods on their node"
-        );
+        assert_eq!(stated.node_local, "yes, and its volumes keep pods on their node");
     }
 
     #[test]

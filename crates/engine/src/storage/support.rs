@@ -74,17 +74,13 @@ impl Capability<'_> {
 
     /// The answer for `missing` modes. No condition grants those that are `outside`.
     fn shortfall(&self, missing: AccessModes, outside: AccessModes) -> Support {
-        let unproven = |hint| Support::Unproven {
-            modes: missing,
-            hint,
-        };
+        let unproven = |hint| Support::Unproven { modes: missing, hint };
         let hint = self.hint(missing);
         if !self.confidence.is_firm() {
             let confidence = self.confidence.text();
-            return unproven(hint.map_or_else(
-                || confidence.to_owned(),
-                |hint| format!("{hint} ({confidence})"),
-            ));
+            return unproven(
+                hint.map_or_else(|| confidence.to_owned(), |hint| format!("{hint} ({confidence})")),
+            );
         }
         let Some(hint) = hint.filter(|_| outside.is_empty()) else {
             return Support::Refused { modes: outside };
@@ -97,10 +93,7 @@ impl Capability<'_> {
         if visible.is_empty() {
             return unproven(hint);
         }
-        Support::NotAsConfigured {
-            hint: self.hint(visible).unwrap_or(hint),
-            modes: visible,
-        }
+        Support::NotAsConfigured { hint: self.hint(visible).unwrap_or(hint), modes: visible }
     }
 
     /// The modes granted by the conditions that `counts` chooses. If a condition that holds sets
@@ -141,10 +134,7 @@ impl Capability<'_> {
             return None;
         }
         let mut hint = format!("possible only when {}", joined(&needed));
-        if needed
-            .iter()
-            .all(|(_, state)| *state == ConditionState::Hidden)
-        {
+        if needed.iter().all(|(_, state)| *state == ConditionState::Hidden) {
             hint.push_str(", which no object of the cluster shows");
         }
         Some(hint)
@@ -180,10 +170,7 @@ mod tests {
         parameters: &[(&str, &str)],
         mode: VolumeMode,
     ) -> Capability<'static> {
-        let claim = Claimant {
-            has_data_source: Some(false),
-            ..Claimant::default()
-        };
+        let claim = Claimant { has_data_source: Some(false), ..Claimant::default() };
         let catalog = Catalog::embedded().unwrap();
         let parameters = parameters.iter().copied().collect();
         catalog.capability_for(provisioner, &parameters, mode, claim)
@@ -194,16 +181,12 @@ mod tests {
         let asked = AccessModes::of(&[ReadWriteOnce, ReadOnlyMany, ReadWriteMany]);
         assert_eq!(
             capability("ebs.csi.aws.com", &[("type", "io2")], Block).judge(asked),
-            Support::Refused {
-                modes: AccessModes::of(&[ReadOnlyMany])
-            }
+            Support::Refused { modes: AccessModes::of(&[ReadOnlyMany]) }
         );
         // One mode is never given, the other with a parameter: the worse answer counts.
         assert_eq!(
             capability("ebs.csi.aws.com", &[], Block).judge(asked),
-            Support::Refused {
-                modes: AccessModes::of(&[ReadOnlyMany])
-            }
+            Support::Refused { modes: AccessModes::of(&[ReadOnlyMany]) }
         );
         assert_eq!(
             capability("ebs.csi.aws.com", &[], Block).judge(AccessModes::EMPTY),
@@ -243,20 +226,13 @@ mod tests {
 
     #[test]
     fn what_is_stated_binds_in_both_directions() {
-        let stated = ClassModes {
-            filesystem: Some(AccessModes::of(&[ReadWriteMany])),
-            block: None,
-        };
+        let stated =
+            ClassModes { filesystem: Some(AccessModes::of(&[ReadWriteMany])), block: None };
         let local = capability("rancher.io/local-path", &[], Filesystem).with_stated(stated);
-        assert_eq!(
-            local.judge(AccessModes::of(&[ReadWriteMany])),
-            Support::Supported
-        );
+        assert_eq!(local.judge(AccessModes::of(&[ReadWriteMany])), Support::Supported);
         assert_eq!(
             local.judge(AccessModes::of(&[ReadWriteOnce])),
-            Support::Refused {
-                modes: AccessModes::of(&[ReadWriteOnce])
-            }
+            Support::Refused { modes: AccessModes::of(&[ReadWriteOnce]) }
         );
         let unknown = capability("unheard.example.com", &[], Filesystem);
         let rwx = AccessModes::of(&[ReadWriteMany]);
@@ -266,21 +242,17 @@ mod tests {
 
     #[test]
     fn a_policys_word_on_an_in_tree_name_leaves_the_successor_out() {
-        let catalog = Catalog::embedded()
-            .unwrap()
-            .with_overrides(vec![ProvisionerOverride {
-                name: "kubernetes.io/aws-ebs".into(),
-                block: Some(AccessModes::of(&[ReadWriteOnce])),
-                ..ProvisionerOverride::default()
-            }]);
+        let catalog = Catalog::embedded().unwrap().with_overrides(vec![ProvisionerOverride {
+            name: "kubernetes.io/aws-ebs".into(),
+            block: Some(AccessModes::of(&[ReadWriteOnce])),
+            ..ProvisionerOverride::default()
+        }]);
         let judge = |mode| {
             catalog
                 .capability("kubernetes.io/aws-ebs", &Labels::default(), mode)
                 .judge(AccessModes::of(&[ReadWriteMany]))
         };
-        let refused = Support::Refused {
-            modes: AccessModes::of(&[ReadWriteMany]),
-        };
+        let refused = Support::Refused { modes: AccessModes::of(&[ReadWriteMany]) };
         assert_eq!(judge(Block), refused);
         assert_eq!(judge(Filesystem), refused);
     }

@@ -58,27 +58,16 @@ fn condition(when: &When) -> Result<Condition, serde_saphyr::Error> {
 
 #[test]
 fn conditions_are_read_and_tested() {
-    let Cases {
-        states,
-        clauses,
-        refused,
-        ..
-    } = cases();
+    let Cases { states, clauses, refused, .. } = cases();
     for (when, value, expected) in states {
         let parameters = std::iter::once(("other", "io2"));
         let parameters = parameters.chain(value.iter().map(|it| ("type", it.as_str())));
         let parameters: Labels = parameters.collect();
-        let state = condition(&when)
-            .unwrap()
-            .state(&parameters, Claimant::default());
+        let state = condition(&when).unwrap().state(&parameters, Claimant::default());
         assert_eq!(format!("{state:?}"), expected, "{when} with {value:?}");
     }
     for (when, expected) in clauses {
-        assert_eq!(
-            condition(&when).unwrap().when.to_string(),
-            expected,
-            "{when}"
-        );
+        assert_eq!(condition(&when).unwrap().when.to_string(), expected, "{when}");
     }
     for (when, expected) in refused {
         let error = condition(&when).unwrap_err().to_string();
@@ -106,40 +95,25 @@ fn provisioners_can_do_what_is_said_of_them() {
     let catalog = Catalog::embedded().unwrap().with_overrides(vec![stated]);
     let mut wrong = Vec::new();
     for case in cases().provisioners {
-        let parameters: Labels = (case.with.iter())
-            .map(|(key, value)| (key.as_str(), value.as_str()))
-            .collect();
-        let claim = Claimant {
-            has_data_source: Some(case.copied),
-            ..Claimant::default()
-        };
+        let parameters: Labels =
+            (case.with.iter()).map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let claim = Claimant { has_data_source: Some(case.copied), ..Claimant::default() };
         let capability = catalog.capability_for(&case.of, &parameters, case.volume_mode, claim);
         let judge = |mode| capability.judge(AccessModes::of(&[mode]));
         let hint =
-            case.asks
-                .as_deref()
-                .map(|mode| match judge(AccessMode::from_name(mode).unwrap()) {
-                    Support::NotAsConfigured { hint, .. } | Support::Unproven { hint, .. } => hint,
-                    other => format!("{other:?}"),
-                });
+            case.asks.as_deref().map(|mode| match judge(AccessMode::from_name(mode).unwrap()) {
+                Support::NotAsConfigured { hint, .. } | Support::Unproven { hint, .. } => hint,
+                other => format!("{other:?}"),
+            });
         let class = StorageClass {
-            metadata: Metadata {
-                name: "fast".into(),
-                ..Metadata::default()
-            },
+            metadata: Metadata { name: "fast".into(), ..Metadata::default() },
             provisioner: case.of.as_str().into(),
             parameters: parameters.clone(),
             ..StorageClass::default()
         };
         let object = case.csi_driver.map(|required| CsiDriver {
-            metadata: Metadata {
-                name: csi_driver_of(&case.of).into(),
-                ..Metadata::default()
-            },
-            spec: CsiDriverSpec {
-                attach_required: Some(required),
-                ..CsiDriverSpec::default()
-            },
+            metadata: Metadata { name: csi_driver_of(&case.of).into(), ..Metadata::default() },
+            spec: CsiDriverSpec { attach_required: Some(required), ..CsiDriverSpec::default() },
             ..CsiDriver::default()
         });
         let attach = catalog.attach(&case.of, |driver| match &object {
@@ -151,19 +125,11 @@ fn provisioners_can_do_what_is_said_of_them() {
         });
         let notes = ClassSummary::new(&catalog, &class, ClassModes::default(), attach).notes;
         let mut notes = notes.iter().map(crate::model::Text::as_str);
-        let second_use = notes
-            .find(|note| note.starts_with("Nothing attaches"))
-            .unwrap_or("");
+        let second_use = notes.find(|note| note.starts_with("Nothing attaches")).unwrap_or("");
         let reach = catalog.reach(&case.of, &parameters);
         let node_local = catalog.node_local(&case.of, &parameters);
         for (said, found) in [
-            (
-                &case.gives,
-                AccessMode::ALL
-                    .map(|mode| letter(&judge(mode)))
-                    .iter()
-                    .collect(),
-            ),
+            (&case.gives, AccessMode::ALL.map(|mode| letter(&judge(mode))).iter().collect()),
             (&case.hint, hint.unwrap_or_default()),
             (&case.reach, format!("{reach:?}")),
             (&case.node_local, format!("{node_local:?}")),

@@ -16,11 +16,7 @@ impl Evaluation<'_> {
             Some(Object::Claim(old)) => Some(old),
             _ => None,
         };
-        let hazards = judge(Subject::Claim(&ClaimReview {
-            claim,
-            old,
-            facts: self.facts,
-        }));
+        let hazards = judge(Subject::Claim(&ClaimReview { claim, old, facts: self.facts }));
         let metadata = &claim.metadata;
         let is_owned = || self.owner_is_real(metadata);
         let kind = ObjectKind::Claim.name();
@@ -39,14 +35,8 @@ impl Evaluation<'_> {
         let mut arriving = Snapshot::new();
         arriving.apply(Object::Claim(claim.clone()));
         let nearer = [&[&arriving][..], view.overlay().nearer].concat();
-        let overlay = Overlay {
-            nearer: &nearer,
-            ..*view.overlay()
-        };
-        let facts = Facts {
-            view: view.with(&overlay),
-            ..self.facts
-        };
+        let overlay = Overlay { nearer: &nearer, ..*view.overlay() };
+        let facts = Facts { view: view.with(&overlay), ..self.facts };
         let mut reported = HashSet::new();
         for workload in waiting {
             if !workload.has_pods() || view.workload_turn(workload) != Turn::Never {

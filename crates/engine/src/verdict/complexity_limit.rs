@@ -91,9 +91,7 @@ pub fn size(object: &Object) -> usize {
     let node_terms = node_affinity.flat_map(|it| it.node_selector_terms.iter());
     let terms = template.affinity.iter().chain(&template.anti_affinity);
     template.node_selector.iter().count()
-        + node_terms
-            .map(|term| 1 + of_requirements(term.requirements()))
-            .sum::<usize>()
+        + node_terms.map(|term| 1 + of_requirements(term.requirements())).sum::<usize>()
         + terms.map(of_term).sum::<usize>()
         + template.tolerations.len()
         + (template.spread.iter())

@@ -89,48 +89,20 @@ mod tests {
         let long = "x".repeat(DENIAL_LENGTH);
         let aside = format!("It hangs ({long}), for good.");
         let cases = [
-            (
-                "web",
-                "It hangs for good.",
-                vec![],
-                format!("It hangs for good. Set a to b. {more}"),
-            ),
-            (
-                "web",
-                &long,
-                vec![],
-                format!("it hangs. Set a to b. {more}"),
-            ),
-            (
-                "web",
-                "Why.",
-                vec!["Run it.".to_owned()],
-                format!("Why. Run it. {more}"),
-            ),
-            (
-                "web",
-                &aside,
-                vec![],
-                format!("It hangs, for good. Set a to b. {more}"),
-            ),
+            ("web", "It hangs for good.", vec![], format!("It hangs for good. Set a to b. {more}")),
+            ("web", &long, vec![], format!("it hangs. Set a to b. {more}")),
+            ("web", "Why.", vec!["Run it.".to_owned()], format!("Why. Run it. {more}")),
+            ("web", &aside, vec![], format!("It hangs, for good. Set a to b. {more}")),
             (
                 "web",
                 "Why.",
                 vec![long.clone(), "Run it.".to_owned()],
                 format!("Why. Run it. {more}"),
             ),
-            (
-                "web",
-                "Why.",
-                vec![long.clone()],
-                format!("it hangs. {more}"),
-            ),
+            ("web", "Why.", vec![long.clone()], format!("it hangs. {more}")),
         ];
         for (name, what, ways, expected) in cases {
-            assert_eq!(
-                denial(name, what, &ways),
-                format!("Deployment shop/{name}: {expected}")
-            );
+            assert_eq!(denial(name, what, &ways), format!("Deployment shop/{name}: {expected}"));
         }
         let cut = denial(&long, "Why.", &[]);
         assert_eq!(cut.chars().count(), DENIAL_LENGTH);

@@ -13,10 +13,8 @@ use crate::rules::{Fencing, FencingReview, Hazard, Subject, judge};
 
 /// The accounts of the attach-detach controller, which detaches unmounted volumes: its own account,
 /// or the one that the control plane's controllers share.
-const ATTACH_DETACH_CONTROLLER: [&str; 2] = [
-    "system:kube-controller-manager",
-    "system:serviceaccount:kube-system:attachdetach-controller",
-];
+const ATTACH_DETACH_CONTROLLER: [&str; 2] =
+    ["system:kube-controller-manager", "system:serviceaccount:kube-system:attachdetach-controller"];
 
 impl Evaluation<'_> {
     /// Judges a Node that is tainted or deleted.
@@ -46,11 +44,7 @@ impl Evaluation<'_> {
         if self.may_fence() {
             return None;
         }
-        let hazards = judge(Subject::Fencing(&FencingReview {
-            fencing,
-            facts: self.facts,
-            now,
-        }));
+        let hazards = judge(Subject::Fencing(&FencingReview { fencing, facts: self.facts, now }));
         let object = self.review.reference;
         let add_way_past = |finding: &mut Finding, hazard: &Hazard, resolved: &Resolved<'_>| {
             if finding.action != Action::Deny || !resolved.object_may_override {

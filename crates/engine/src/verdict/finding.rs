@@ -195,15 +195,8 @@ impl Finding {
     /// The change in several wordings, each a part of a sentence: `brief`, if it is an instruction,
     /// and the first step of the advice in full, without its details, and in a few words.
     fn changes(&self, brief: &str) -> Vec<String> {
-        const IMPERATIVE: &[&str] = &[
-            "use ",
-            "set ",
-            "change ",
-            "back up",
-            "keep ",
-            "check ",
-            "describe ",
-        ];
+        const IMPERATIVE: &[&str] =
+            &["use ", "set ", "change ", "back up", "keep ", "check ", "describe "];
         let is_change = IMPERATIVE.iter().any(|it| brief.starts_with(it));
         let step = self.change();
         let end = step.find(", so that").unwrap_or(step.len());

@@ -78,11 +78,7 @@ mod tests {
         assert!(operators.len() >= 20);
         let mut seen = HashSet::new();
         for it in &operators {
-            assert!(
-                seen.insert((&it.kind, &it.group, &it.makes)),
-                "{} twice",
-                it.kind
-            );
+            assert!(seen.insert((&it.kind, &it.group, &it.makes)), "{} twice", it.kind);
             assert!(WorkloadKind::from_name(&it.makes).is_some(), "{}", it.makes);
             assert!(it.group.contains('.'), "{}", it.group);
             let fields = [&it.strategy, &it.replicas, &it.volumes];
@@ -118,10 +114,7 @@ mod tests {
                     None => "make the change there.".to_owned(),
                 };
                 assert!(said.ends_with(&way), "{said}");
-                assert!(
-                    said.starts_with(&format!(" {} one owns it", it.kind)),
-                    "{said}"
-                );
+                assert!(said.starts_with(&format!(" {} one owns it", it.kind)), "{said}");
             }
         }
     }

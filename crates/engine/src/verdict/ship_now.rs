@@ -20,11 +20,7 @@ pub(super) struct ShipNow {
 }
 
 static CHANGES: [ShipNow; 2] = [
-    ShipNow {
-        replicas: None,
-        patch: RECREATE_ONCE,
-        cost: "short downtime",
-    },
+    ShipNow { replicas: None, patch: RECREATE_ONCE, cost: "short downtime" },
     ShipNow {
         replicas: Some(1),
         patch: r#"{"spec":{"replicas":1,"strategy":{"type":"Recreate","rollingUpdate":null}}}"#,
@@ -43,10 +39,9 @@ impl ShipNow {
             None => "",
         };
         match stated {
-            Some(false) => format!(
-                "Ship it now ({}): {command}, then repeat your change.",
-                self.cost
-            ),
+            Some(false) => {
+                format!("Ship it now ({}): {command}, then repeat your change.", self.cost)
+            }
             Some(true) => format!(
                 "Set strategy.type to Recreate{replicas} in the manifest or the chart's values."
             ),

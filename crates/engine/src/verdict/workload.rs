@@ -133,15 +133,9 @@ impl Evaluation<'_> {
         let propose = |hazard: &Hazard| {
             let decision = decisions.of(hazard);
             let remedies = judged.proposals(hazard, decision.remedy);
-            let action = if remedies.is_empty() {
-                decision.without_remedy
-            } else {
-                decision.action
-            };
-            Finding {
-                remedies,
-                ..self.finding(hazard, action, decisions)
-            }
+            let action =
+                if remedies.is_empty() { decision.without_remedy } else { decision.action };
+            Finding { remedies, ..self.finding(hazard, action, decisions) }
         };
         judged.hazards.iter().map(propose).collect()
     }
@@ -245,10 +239,7 @@ impl Evaluation<'_> {
                 hazard.advice,
             )
         };
-        Cow::Owned(Hazard {
-            advice,
-            ..hazard.clone()
-        })
+        Cow::Owned(Hazard { advice, ..hazard.clone() })
     }
 }
 

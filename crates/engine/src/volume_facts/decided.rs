@@ -17,10 +17,8 @@ type Rules = &'static [(&'static str, &'static [Outcome])];
 
 const OVERLAP: (&str, &[Outcome]) = (codes::ROLLING_UPDATE_OVERLAP, &[Outcome::Deadlock]);
 const REPLICAS: (&str, &[Outcome]) = (codes::REPLICAS_SHARE_VOLUME, &[Outcome::Stuck]);
-const ONE_POD: (&str, &[Outcome]) = (
-    codes::SINGLE_POD_VOLUME,
-    &[Outcome::Deadlock, Outcome::Stuck],
-);
+const ONE_POD: (&str, &[Outcome]) =
+    (codes::SINGLE_POD_VOLUME, &[Outcome::Deadlock, Outcome::Stuck]);
 const SCALED: (&str, &[Outcome]) = (codes::AUTOSCALER_EXCEEDS_VOLUME, &[Outcome::Stuck]);
 
 /// The rules that policies in the API server can apply, with the outcomes that they refuse, by

@@ -71,10 +71,7 @@ fn limit(
     }));
     let hazard = (hazards.iter()).find(|it| it.rule == codes::AUTOSCALER_EXCEEDS_VOLUME)?;
     let because = hazard.what.strip_prefix(TWO_PODS)?.strip_suffix('.')?;
-    Some(Limit {
-        pods: workload.replicas.max(0),
-        because: because.to_owned(),
-    })
+    Some(Limit { pods: workload.replicas.max(0), because: because.to_owned() })
 }
 
 /// Whether a request for a second pod is denied.

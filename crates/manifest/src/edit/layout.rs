@@ -37,11 +37,7 @@ impl Tree<'_> {
         let tight = behind.is_some_and(|rest| !rest.starts_with([' ', '\r', '\n']));
         let first = first.filter(|first| self.starts_line(*first));
         let lines = first.map(|first| self.column(first));
-        Flow {
-            quoted,
-            tight,
-            lines,
-        }
+        Flow { quoted, tight, lines }
     }
 
     /// The style of a value that replaces the flow node `id`.
@@ -51,11 +47,7 @@ impl Tree<'_> {
         let indent = self.text[line..].len() - self.text[line..].trim_start_matches(' ').len();
         let lines = (quoted && self.text.trim_end().contains('\n')).then_some(indent);
         let tight = quoted && lines.is_none();
-        Flow {
-            quoted,
-            tight,
-            lines,
-        }
+        Flow { quoted, tight, lines }
     }
 
     fn is_json(&self) -> bool {

@@ -91,11 +91,7 @@ fn apply_all(text: &str, changes: &[Change<'_>]) -> Result<String, EditError> {
 /// Writes `value` as a YAML document in block style. Strings are quoted only if they would mean
 /// something else without quotes.
 pub fn to_yaml(value: &Value) -> String {
-    let style = render::Style {
-        step: 2,
-        compact: false,
-        newline: "\n",
-    };
+    let style = render::Style { step: 2, compact: false, newline: "\n" };
     style.block(value, 0)
 }
 

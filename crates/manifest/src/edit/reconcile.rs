@@ -22,12 +22,7 @@ pub(super) fn edits(
     old: &Value,
     new: &Value,
 ) -> Result<Vec<Edit>, EditError> {
-    let mut reconciler = Reconciler {
-        tree,
-        style,
-        edits: Vec::new(),
-        field: String::new(),
-    };
+    let mut reconciler = Reconciler { tree, style, edits: Vec::new(), field: String::new() };
     let id = tree.target(id);
     reconciler.node(&Slot::Inside, id, old, new)?;
     Ok(reconciler.edits)
@@ -105,11 +100,8 @@ impl Reconciler<'_, '_> {
                 continue;
             }
             self.field.clone_from(name);
-            let before = if tree.node(id).overlaid {
-                entries.len()
-            } else {
-                place_for(name, &written)
-            };
+            let before =
+                if tree.node(id).overlaid { entries.len() } else { place_for(name, &written) };
             self.add(id, &entries, before, Some(name), value)?;
         }
         Ok(())
@@ -278,11 +270,7 @@ impl Reconciler<'_, '_> {
         }
         // An anchor stays before the new value; the check after the edit detects whether an alias
         // depends on it.
-        let start = if node.anchored {
-            node.start as usize
-        } else {
-            node.properties as usize
-        };
+        let start = if node.anchored { node.start as usize } else { node.properties as usize };
         let absent = node.start == node.end;
         let block = is_block(node);
         let scalar = node.shape.scalar().filter(|_| !block);

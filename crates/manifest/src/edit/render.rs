@@ -57,9 +57,7 @@ fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./-".contains(byte);
     let date = bytes.len() > 4 && bytes[..4].iter().all(u8::is_ascii_digit) && bytes[4] == b'-';
-    bytes
-        .first()
-        .is_some_and(|first| first.is_ascii_alphanumeric() || *first == b'/')
+    bytes.first().is_some_and(|first| first.is_ascii_alphanumeric() || *first == b'/')
         && bytes.iter().all(safe)
         && resolve(text) == Meaning::Text
         && !date
@@ -100,10 +98,9 @@ impl Style {
     /// The lines of a collection that is not empty.
     pub(super) fn block(self, value: &Value, indent: usize) -> String {
         match value {
-            Value::Object(map) => map
-                .iter()
-                .map(|(name, value)| self.entry(name, value, indent))
-                .collect(),
+            Value::Object(map) => {
+                map.iter().map(|(name, value)| self.entry(name, value, indent)).collect()
+            }
             Value::Array(items) => items.iter().map(|item| self.item(item, indent)).collect(),
             scalar => {
                 let text = self::scalar(scalar, ScalarStyle::Plain);
@@ -114,15 +111,10 @@ impl Style {
 
     /// A value inside brackets or braces; `flow` is the style of the collection around it.
     pub(super) fn flow(self, value: &Value, flow: Flow) -> String {
-        let inner = Flow {
-            lines: flow.lines.map(|column| column + self.step),
-            ..flow
-        };
+        let inner = Flow { lines: flow.lines.map(|column| column + self.step), ..flow };
         match value {
             Value::Object(map) => {
-                let entries = map
-                    .iter()
-                    .map(|(name, value)| self.flow_entry(name, value, inner));
+                let entries = map.iter().map(|(name, value)| self.flow_entry(name, value, inner));
                 self.brackets('{', &entries.collect::<Vec<_>>(), '}', flow)
             }
             Value::Array(items) => {
@@ -151,19 +143,12 @@ impl Style {
         let newline = self.newline;
         let comma = format!(",{newline}{:inner$}", "");
         let entries = entries.join(&comma);
-        format!(
-            "{open}{newline}{:inner$}{entries}{newline}{:column$}{close}",
-            "", ""
-        )
+        format!("{open}{newline}{:inner$}{entries}{newline}{:column$}{close}", "", "")
     }
 }
 
 impl Flow {
     fn scalars(self) -> ScalarStyle {
-        if self.quoted {
-            ScalarStyle::DoubleQuoted
-        } else {
-            ScalarStyle::Plain
-        }
+        if self.quoted { ScalarStyle::DoubleQuoted } else { ScalarStyle::Plain }
     }
 }

@@ -63,10 +63,8 @@ fn one_refusal_leaves_the_other_items_repaired() {
         item("d")
     );
     let patch = recreate();
-    let changes: Vec<(&[usize], &Patch)> = [&[0][..], &[1], &[2], &[3]]
-        .into_iter()
-        .map(|items| (items, &patch))
-        .collect();
+    let changes: Vec<(&[usize], &Patch)> =
+        [&[0][..], &[1], &[2], &[3]].into_iter().map(|items| (items, &patch)).collect();
     let (edited, results) = apply_each(&text, &changes);
     let refused: Vec<bool> = results.iter().map(Result::is_err).collect();
     assert_eq!(refused, [false, true, false, false]);
@@ -92,12 +90,7 @@ fn what_others_share_is_refused() {
             &[1][..],
             None,
         ),
-        (
-            "an object that is gone",
-            "items:\n- {spec: {}}\n",
-            &[1][..],
-            None,
-        ),
+        ("an object that is gone", "items:\n- {spec: {}}\n", &[1][..], None),
     ];
     for (name, text, items, path) in table {
         let path = path.unwrap_or("/spec/strategy");
@@ -110,8 +103,5 @@ fn what_others_share_is_refused() {
         apply(merged, &[], &removed),
         Err(EditError::Shared(field)) if field == "paused"
     ));
-    assert!(matches!(
-        apply("spec: {}\n", &[], &removed),
-        Err(EditError::Patch(_))
-    ));
+    assert!(matches!(apply("spec: {}\n", &[], &removed), Err(EditError::Patch(_))));
 }

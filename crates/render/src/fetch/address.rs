@@ -15,14 +15,8 @@ use tokio::net::lookup_host;
 use wildmatch::WildMatch;
 
 /// The variables that name proxies.
-const PROXIES: [&str; 6] = [
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-];
+const PROXIES: [&str; 6] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 
 /// Resolves names for connections.
 #[derive(Clone)]

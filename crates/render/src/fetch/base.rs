@@ -46,9 +46,7 @@ pub(super) fn split(address: &str) -> Option<(&str, String)> {
         return is_user.then(|| ("ssh", format!("{user}@{}", rest.replacen(':', "/", 1))));
     }
     let (host, path) = address.split_once(['/', ':'])?;
-    HOSTS
-        .contains(&host)
-        .then(|| ("https", format!("{host}/{path}")))
+    HOSTS.contains(&host).then(|| ("https", format!("{host}/{path}")))
 }
 
 /// The repository and the path in it.
@@ -96,14 +94,8 @@ mod tests {
                 "git@github.com:org/app.git//deploy?ref=v1",
                 Some("ssh://git@github.com/org/app.git v1 deploy"),
             ),
-            (
-                "git::https://github.com/org/app",
-                Some("https://github.com/org/app - "),
-            ),
-            (
-                "file:///srv/git/app//deploy",
-                Some("file:///srv/git/app - deploy"),
-            ),
+            ("git::https://github.com/org/app", Some("https://github.com/org/app - ")),
+            ("file:///srv/git/app//deploy", Some("file:///srv/git/app - deploy")),
             (
                 "https://example.org/releases/v1/install.yaml",
                 Some("https://example.org/releases/v1/install.yaml"),

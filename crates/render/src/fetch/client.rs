@@ -41,11 +41,7 @@ impl Client {
             .timeout(limit)
             .user_agent(concat!("multi-attach-guard/", env!("CARGO_PKG_VERSION")))
             .build()?;
-        Ok(Self {
-            http,
-            resolver,
-            limit,
-        })
+        Ok(Self { http, resolver, limit })
     }
 
     /// The content at the URL, which is on the host `named` by a manifest, or on an allowed one.
@@ -156,10 +152,10 @@ impl Client {
         let host = url.host_str().unwrap_or_default();
         match self.resolver.addresses(host).await {
             Ok(found) => Ok(found),
-            Err(reason @ Unasked::Private(_)) => Err(format!(
-                "{host} is not asked: {reason}; allow it with --fetch-from {host}"
-            )
-            .into()),
+            Err(reason @ Unasked::Private(_)) => {
+                Err(format!("{host} is not asked: {reason}; allow it with --fetch-from {host}")
+                    .into())
+            }
             Err(_) if self.resolver.has_proxy() => Ok(Vec::new()),
             Err(reason) => Err(format!("{host} is not asked: {reason}").into()),
         }
@@ -208,10 +204,7 @@ pub(super) fn referred(from: &Url, to: &str) -> Result<Url, Reason> {
 pub(super) fn parsed(url: &str) -> Result<Url, Reason> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
     let is_word = |host: &str| !host.starts_with('-') && host.chars().all(is_plain);
-    Url::parse(url)
-        .ok()
-        .filter(|url| url.host_str().is_none_or(is_word))
-        .ok_or_else(|| no_url(url))
+    Url::parse(url).ok().filter(|url| url.host_str().is_none_or(is_word)).ok_or_else(|| no_url(url))
 }
 
 #[cfg(test)]
@@ -244,21 +237,9 @@ mod tests {
     fn what_a_host_with_tls_refers_to_has_tls() {
         for (from, to, expected) in [
             ("https://a.example/b", "/c", Some("https://a.example/c")),
-            (
-                "https://a.example/b",
-                "//d.example",
-                Some("https://d.example/"),
-            ),
-            (
-                "http://a.example/b",
-                "http://d.example/",
-                Some("http://d.example/"),
-            ),
-            (
-                "http://a.example/b",
-                "https://d.example/",
-                Some("https://d.example/"),
-            ),
+            ("https://a.example/b", "//d.example", Some("https://d.example/")),
+            ("http://a.example/b", "http://d.example/", Some("http://d.example/")),
+            ("http://a.example/b", "https://d.example/", Some("https://d.example/")),
             ("https://a.example/b", "http://a.example/b", None),
             ("https://a.example/b", "HTTP:\\\\d.example", None),
         ] {
@@ -279,16 +260,8 @@ mod tests {
             ),
             (&[], "ftp://charts.example.com/a", Some("is not a URL")),
             (&["*.example.com"], "https://other.example.com/a", None),
-            (
-                &["example.org"],
-                "https://charts.example.com/a",
-                Some("is not among the hosts"),
-            ),
-            (
-                &["example.org"],
-                "https://example.net/a",
-                Some("allow it with"),
-            ),
+            (&["example.org"], "https://charts.example.com/a", Some("is not among the hosts")),
+            (&["example.org"], "https://example.net/a", Some("allow it with")),
             (&["127.0.0.1"], "http://127.0.0.1:80/a", None),
             (&[], "file:///etc/passwd", Some("is not a URL")),
         ];

@@ -110,9 +110,7 @@ pub(super) async fn commit(
         Err(_) if repository.is_full() => return Err(large(parsed.as_str(), MAX_PACK)),
         fetched => fetched.map_err(failed)?,
     };
-    let pack = repository
-        .pack()
-        .map_err(|error| failed(Failure::Copy(error)))?;
+    let pack = repository.pack().map_err(|error| failed(Failure::Copy(error)))?;
     let head = format!("{HEAD}{commit} refs/heads/fetched\n\n");
     let bytes = [head.into_bytes(), pack].concat();
     let is_pinned = wanted == commit || repository.fetched_a_tag();
@@ -172,10 +170,7 @@ pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Re
 }
 
 fn broken(complaint: &str) -> Failure {
-    Failure::Refused {
-        program: "git".to_owned(),
-        complaint: complaint.to_owned(),
-    }
+    Failure::Refused { program: "git".to_owned(), complaint: complaint.to_owned() }
 }
 
 /// The commit and the pack of a bundle.
@@ -249,10 +244,7 @@ impl Repository {
             command.args(["-c", setting]);
         }
         command.args(line.arguments());
-        let limits = Limits {
-            time: self.limit,
-            file: MAX_PACK,
-        };
+        let limits = Limits { time: self.limit, file: MAX_PACK };
         output(command, "git", limits).await
     }
 
@@ -277,9 +269,7 @@ impl Repository {
         let list = CommandLine::git("ls-remote --tags --refs").word(address);
         let listed = self.git(&list).await;
         let listed = listed.map_err(|failure| failed(url, &failure))?;
-        let tags = listed
-            .lines()
-            .filter_map(|line| line.split_once("\trefs/tags/"));
+        let tags = listed.lines().filter_map(|line| line.split_once("\trefs/tags/"));
         let tags: Vec<&str> = tags.map(|(_, tag)| tag).collect();
         let newest = best(tags.iter().copied(), range)?;
         let missing = || no_reference(url, &newest_tag(range));

@@ -81,19 +81,12 @@ pub enum Fetch {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Remote {
     /// A chart in a repository of charts.
-    Repository {
-        url: String,
-        name: String,
-        version: String,
-    },
+    Repository { url: String, name: String, version: String },
     /// A chart in a registry: `oci://registry/path`.
     Oci { url: String, version: String },
     /// A commit of a Git repository, given by its name, a tag or a branch, or by the default branch
     /// if there is no reference.
-    Git {
-        url: String,
-        reference: Option<String>,
-    },
+    Git { url: String, reference: Option<String> },
     /// A manifest.
     File { url: String },
 }
@@ -138,10 +131,7 @@ impl Remote {
 
     /// A chart in a registry.
     pub(super) fn oci(url: &str, version: Option<&str>) -> Self {
-        Self::Oci {
-            url: url.to_owned(),
-            version: version.unwrap_or("*").to_owned(),
-        }
+        Self::Oci { url: url.to_owned(), version: version.unwrap_or("*").to_owned() }
     }
 
     /// The extension of its file in the cache.
@@ -305,8 +295,7 @@ impl<'o> Fetcher<'o> {
     /// # Errors
     /// The resource cannot be fetched, or fetching is off.
     pub(super) fn get(&self, remote: &Remote) -> Result<PathBuf, Reason> {
-        self.fetch(vec![remote.clone()])
-            .map_err(|error| error.to_string())?;
+        self.fetch(vec![remote.clone()]).map_err(|error| error.to_string())?;
         let nothing = || Err(Reason::of(Missing::Charts, &format!("it needs {remote}")));
         self.file(remote).unwrap_or_else(nothing)
     }
@@ -436,9 +425,7 @@ fn cached(cache: &Path, remote: &Remote) -> Option<PathBuf> {
     let mut files = entries.map(|entry| entry.path());
     files.find(|file| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let digest = name
-            .strip_prefix(&start)
-            .and_then(|it| it.strip_suffix(remote.extension()));
+        let digest = name.strip_prefix(&start).and_then(|it| it.strip_suffix(remote.extension()));
         let bytes = || ::files::read_regular(file, MAX_KEPT).ok();
         digest.is_some_and(|it| bytes().is_some_and(|bytes| digest_of(&bytes) == *it))
     })

@@ -64,12 +64,8 @@ pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<D
     let is_local = registry.starts_with("127.0.0.1:") || registry.starts_with("localhost:");
     let scheme = if is_local { "http" } else { "https" };
     let base = format!("{scheme}://{registry}/v2/{path}");
-    let mut place = Place {
-        client,
-        host: host(&base)?,
-        base,
-        headers: credentials::of_registry(registry),
-    };
+    let mut place =
+        Place { client, host: host(&base)?, base, headers: credentials::of_registry(registry) };
     let tag = match tagged {
         Some(tag) => tag.to_owned(),
         None => place.tag(url, version).await?,
@@ -104,9 +100,7 @@ impl Place<'_> {
         let tags: Tags = self.json("tags/list").await?;
         let versions: Vec<String> = tags.tags.iter().map(|tag| tag.replace('_', "+")).collect();
         let found = best(versions.iter().map(String::as_str), version)?;
-        found
-            .map(|at| tags.tags[at].clone())
-            .ok_or_else(|| no_version(url, "the chart", version))
+        found.map(|at| tags.tags[at].clone()).ok_or_else(|| no_version(url, "the chart", version))
     }
 
     /// The content at the path, requested with a token if the registry requires one.

@@ -81,9 +81,7 @@ pub(super) fn best<'v>(
         Some(exact) => version == exact,
         None => ranges.iter().any(|range| range.matches(version)),
     };
-    let known = versions
-        .enumerate()
-        .filter_map(|(at, it)| Some((read(it)?, at)));
+    let known = versions.enumerate().filter_map(|(at, it)| Some((read(it)?, at)));
     let newest = known.filter(|(version, _)| fits(version)).max();
     Ok(newest.map(|(_, at)| at))
 }
@@ -125,15 +123,7 @@ mod tests {
 
     #[test]
     fn constraints_are_read_as_helm_reads_them() {
-        let versions = [
-            "1.0.0",
-            "1.2.3",
-            "v1.2.10",
-            "1.10.0",
-            "2.0.0",
-            "3.0.0-rc.1",
-            "word",
-        ];
+        let versions = ["1.0.0", "1.2.3", "v1.2.10", "1.10.0", "2.0.0", "3.0.0-rc.1", "word"];
         for (constraint, expected) in [
             ("1.2.3", Some("1.2.3")),
             ("v1.2.3", Some("1.2.3")),
@@ -154,10 +144,7 @@ mod tests {
             assert_eq!(found.map(|at| versions[at]), expected, "{constraint}");
         }
         for constraint in ["1.0 - ", "!=1.2.3", "latest"] {
-            assert!(
-                best(versions.into_iter(), constraint).is_err(),
-                "{constraint}"
-            );
+            assert!(best(versions.into_iter(), constraint).is_err(), "{constraint}");
         }
     }
 }

@@ -68,9 +68,7 @@ impl Word {
             return Ok(Self(text.to_owned()));
         }
         let text = cut(text, SHOWN);
-        Err(format!(
-            "its {name} {text:?} is not one that {program} takes"
-        ))
+        Err(format!("its {name} {text:?} is not one that {program} takes"))
     }
 }
 
@@ -121,10 +119,7 @@ impl CommandLine {
 
     /// The command line of git.
     pub(crate) fn git(command: &'static str) -> Self {
-        Self {
-            end: "--end-of-options",
-            ..Self::new(command)
-        }
+        Self { end: "--end-of-options", ..Self::new(command) }
     }
 
     /// Adds an option without a value.
@@ -218,11 +213,7 @@ mod tests {
     use super::{CommandLine, Field, Word};
 
     /// A command line, a function that adds a word to it, and words that the program accepts.
-    type Row = (
-        CommandLine,
-        fn(CommandLine, &Word) -> CommandLine,
-        &'static [&'static str],
-    );
+    type Row = (CommandLine, fn(CommandLine, &Word) -> CommandLine, &'static [&'static str]);
 
     /// The place of the field's word on a command line, and words that the program accepts.
     fn row(field: Field) -> Row {
@@ -250,16 +241,9 @@ mod tests {
         match field {
             Field::ReleaseName => (helm, last, &["a", "shop-2.blue", NAME_OF_53]),
             Field::Namespace => (helm, namespace, &["a", "prod-1", NAME_OF_63]),
-            Field::Setting => (
-                helm,
-                set,
-                &[
-                    "a=",
-                    "a.b[0]=-1",
-                    "a=--post-renderer=sh",
-                    "ingress\\.class=a\nb",
-                ],
-            ),
+            Field::Setting => {
+                (helm, set, &["a=", "a.b[0]=-1", "a=--post-renderer=sh", "ingress\\.class=a\nb"])
+            }
             Field::KubeVersion => (helm, kube_version, &["1", "v1.37.2", "1.30.0+k3s1"]),
             Field::ApiVersion => (helm, api_version, &["v1", "monitoring.coreos.com/v1/Probe"]),
             Field::GitUrl => (
@@ -272,17 +256,9 @@ mod tests {
                     "git+ssh://example.com/a",
                 ],
             ),
-            Field::GitReference => (
-                git,
-                last,
-                &[
-                    "HEAD",
-                    "v1.2.3",
-                    "refs/tags/a",
-                    "feature/a",
-                    "0123456789abcdef",
-                ],
-            ),
+            Field::GitReference => {
+                (git, last, &["HEAD", "v1.2.3", "refs/tags/a", "feature/a", "0123456789abcdef"])
+            }
         }
     }
 
@@ -337,13 +313,9 @@ mod tests {
             "\u{200b}{}",
             "\u{2212}{}",
         ];
-        let mut words: Vec<String> = options
-            .iter()
-            .flat_map(|option| around.map(|it| it.replace("{}", option)))
-            .collect();
-        let alone = [
-            "", " ", "\n", ".", "..", "A", "a b", "a.", ".a", "a-", "-a", "ä", "a_b",
-        ];
+        let mut words: Vec<String> =
+            options.iter().flat_map(|option| around.map(|it| it.replace("{}", option))).collect();
+        let alone = ["", " ", "\n", ".", "..", "A", "a b", "a.", ".a", "a-", "-a", "ä", "a_b"];
         words.extend(alone.map(str::to_owned));
         words.extend([54, 64, 200_000].map(|length| "a".repeat(length)));
         words
@@ -368,9 +340,8 @@ mod tests {
                     continue;
                 };
                 let arguments: Vec<_> = put(line.clone(), &word).arguments().collect();
-                let Some((added, _)) = arguments
-                    .split_last()
-                    .filter(|it| it.1.len() >= options.len())
+                let Some((added, _)) =
+                    arguments.split_last().filter(|it| it.1.len() >= options.len())
                 else {
                     panic!("{field:?} {text:?}: {arguments:?}");
                 };
@@ -379,10 +350,7 @@ mod tests {
                 let is_last = arguments.len() == options.len() + 2 && added == *text;
                 assert!(is_value || is_last, "{field:?} {text:?}: {arguments:?}");
                 assert!(!(is_last && text.starts_with('-')), "{field:?} {text:?}");
-                assert!(
-                    !text.contains('\0') && text.len() < 128 << 10,
-                    "{field:?} {text:?}"
-                );
+                assert!(!text.contains('\0') && text.len() < 128 << 10, "{field:?} {text:?}");
             }
             // A setting may be anything that has a name.
             let least = if field == Field::Setting { 100 } else { 250 };
@@ -393,21 +361,11 @@ mod tests {
     #[test]
     fn options_come_first_and_words_behind_their_end() {
         let name = Word::new(Field::ReleaseName, "shop").unwrap();
-        let mut line = CommandLine::new("show values")
-            .word(&name)
-            .word(Path::new("/a/--b"));
+        let mut line = CommandLine::new("show values").word(&name).word(Path::new("/a/--b"));
         line.flag("--debug");
         line.option("--namespace", &name);
         let arguments: Vec<_> = line.arguments().collect();
-        let expected = [
-            "show",
-            "values",
-            "--debug",
-            "--namespace=shop",
-            "--",
-            "shop",
-            "/a/--b",
-        ];
+        let expected = ["show", "values", "--debug", "--namespace=shop", "--", "shop", "/a/--b"];
         assert_eq!(arguments, expected);
         let git = CommandLine::git("fetch").word(&name);
         let arguments: Vec<_> = git.arguments().collect();
@@ -417,10 +375,7 @@ mod tests {
     #[test]
     fn what_is_refused_is_named_in_short() {
         let refused = Word::new(Field::ReleaseName, "--post-renderer=sh").unwrap_err();
-        assert_eq!(
-            refused,
-            "its release name \"--post-renderer=sh\" is not one that helm takes"
-        );
+        assert_eq!(refused, "its release name \"--post-renderer=sh\" is not one that helm takes");
         let long = Word::new(Field::Namespace, &"a".repeat(1000)).unwrap_err();
         assert!(long.len() < 200);
         let control = Word::new(Field::Namespace, "a\n\u{1b}[2J").unwrap_err();

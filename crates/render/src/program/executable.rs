@@ -13,15 +13,7 @@ const INTERP: u32 = 3;
 const MAX_PATH: u64 = 4096;
 
 /// The folders in which a script finds the programs that it starts, besides those of PATH.
-const PROGRAMS: [&str; 7] = [
-    "/bin",
-    "/usr",
-    "/opt",
-    "/lib",
-    "/lib64",
-    "/nix/store",
-    "/snap",
-];
+const PROGRAMS: [&str; 7] = ["/bin", "/usr", "/opt", "/lib", "/lib64", "/nix/store", "/snap"];
 
 /// What the program in the file must be able to start besides itself: its loader, or the folders of
 /// all programs if it is a script. A file in an unknown format starts by itself or not at all.

@@ -86,11 +86,7 @@ pub(crate) async fn output(
     let limit = limits.time;
     let other = |problem: &str| Failure::Other(format!("{name} {problem}"));
     let start = |error: io::Error| other(&format!("cannot be started: {error}"));
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     Group::lead(&mut command);
     let mut child = command.spawn().map_err(start)?;
     let group = Group::of(&child);
@@ -100,10 +96,7 @@ pub(crate) async fn output(
     };
     // If the time is over, the group is dropped, which stops it.
     let ended = timeout(limit, end_of(child, stdout, stderr)).await;
-    let ended = ended.map_err(|_| Failure::Slow {
-        program: name.to_owned(),
-        limit,
-    })?;
+    let ended = ended.map_err(|_| Failure::Slow { program: name.to_owned(), limit })?;
     let read = ended.map_err(|error| other(&format!("cannot be read: {error}")));
     let (text, complaint, status) = read?;
     let Some(status) = status else {
@@ -129,11 +122,7 @@ async fn end_of(
 ) -> io::Result<(Vec<u8>, Vec<u8>, Option<ExitStatus>)> {
     // If stdout exceeds its limit, its pipe is closed and the program is not waited for.
     let (text, complaint) = tokio::try_join!(all_of(stdout, MAX_BYTES), all_of(stderr, COMPLAINT))?;
-    let status = if text.len() as u64 > MAX_BYTES {
-        None
-    } else {
-        Some(child.wait().await?)
-    };
+    let status = if text.len() as u64 > MAX_BYTES { None } else { Some(child.wait().await?) };
     Ok((text, complaint, status))
 }
 
@@ -161,10 +150,7 @@ pub(super) fn set_limits(
     use rustix::process::{Resource, Rlimit, prlimit};
     for (resource, most) in [(Resource::Data, memory), (Resource::Fsize, file_size)] {
         if most.is_some() {
-            let limit = Rlimit {
-                current: most,
-                maximum: most,
-            };
+            let limit = Rlimit { current: most, maximum: most };
             prlimit(process, resource, limit)?;
         }
     }
@@ -190,10 +176,9 @@ fn failure(program: &str, status: ExitStatus, complaint: &str) -> Failure {
     }
     match complaint.trim() {
         "" => Failure::Other(format!("{program} ended with {status} and said nothing")),
-        complaint => Failure::Refused {
-            program: program.to_owned(),
-            complaint: complaint.to_owned(),
-        },
+        complaint => {
+            Failure::Refused { program: program.to_owned(), complaint: complaint.to_owned() }
+        }
     }
 }
 
@@ -247,9 +232,7 @@ fn innermost(text: &str) -> &str {
     const FOLDER: &str = "recursed accumulation of path '";
     let start = text.rfind("accumulating resources from '").unwrap_or(0);
     let text = &text[start..];
-    let text = text
-        .split_once("': must build at directory: ")
-        .map_or(text, |(cause, _)| cause);
+    let text = text.split_once("': must build at directory: ").map_or(text, |(cause, _)| cause);
     let of_folder = text.split_once(FOLDER);
     let cause = of_folder.and_then(|(_, rest)| rest.split_once("': "));
     cause.map_or(text, |(_, cause)| cause)

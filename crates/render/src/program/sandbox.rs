@@ -44,10 +44,7 @@ const NAMESPACES: [Namespaces; 3] = [
         "--user --map-root-user --net --mount --pid --fork --kill-child",
         "user, network, mount and process namespaces with the /proc of this machine",
     ),
-    (
-        "--user --map-root-user --net",
-        "user and network namespaces",
-    ),
+    ("--user --map-root-user --net", "user and network namespaces"),
 ];
 
 /// The files that programs need besides their own.
@@ -76,11 +73,8 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     pub(crate) async fn new(folder: PathBuf) -> io::Result<Self> {
         let this = std::env::current_exe().ok();
-        let mut sandbox = Self {
-            unshare: None,
-            confine: this.filter(|_| cfg!(target_os = "linux")),
-            folder,
-        };
+        let mut sandbox =
+            Self { unshare: None, confine: this.filter(|_| cfg!(target_os = "linux")), folder };
         for inner in ["home", "tmp"] {
             fs::create_dir(sandbox.folder.join(inner))?;
         }

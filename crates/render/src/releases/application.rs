@@ -26,9 +26,7 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
         }
         several => several,
     };
-    let references = sources
-        .iter()
-        .filter_map(|it| Some((text(it, &["ref"])?, it)));
+    let references = sources.iter().filter_map(|it| Some((text(it, &["ref"])?, it)));
     let application = Application {
         document,
         owner: &Owner::of(delivery, context),
@@ -140,9 +138,7 @@ impl Application<'_> {
         match file_in(&top, &path) {
             Ok((real, text)) if text.contains("\nsops:") => {
                 let file = self.context.shown(&real);
-                release
-                    .unknown
-                    .push(format!("The values file {file}, which is encrypted,"));
+                release.unknown.push(format!("The values file {file}, which is encrypted,"));
             }
             Ok((_, text)) => {
                 release.settings.values.push(mapping(&path, &text)?);

@@ -182,9 +182,7 @@ pub(super) fn file_in(top: &Path, path: &str) -> Result<(PathBuf, String), Strin
 
 fn real_in(top: &Path, path: &str) -> Option<PathBuf> {
     let plain = normal(&top.join(path.trim_start_matches('/')));
-    let real = plain
-        .starts_with(top)
-        .then(|| fs::canonicalize(plain).ok())??;
+    let real = plain.starts_with(top).then(|| fs::canonicalize(plain).ok())??;
     is_inside(top, &real).then_some(real)
 }
 
@@ -207,8 +205,7 @@ fn agreed<'w>(mut all: impl Iterator<Item = &'w Delivery>) -> Option<&'w Deliver
     let is_data = first.role == Role::Data;
     // Copies of one object in several overlays have the same content. The content of data is not
     // loaded here.
-    all.all(|other| !is_data && spec(other) == spec(first))
-        .then_some(first)
+    all.all(|other| !is_data && spec(other) == spec(first)).then_some(first)
 }
 
 /// A URL of a Git repository as `host/path`: `git@host:path` and `https://host/path.git` are equal.

@@ -60,9 +60,7 @@ fn variables(
     }
     let own = at(post_build, &["substitute"]).and_then(Value::as_object);
     variables.extend(own.into_iter().flatten().map(|(name, value)| {
-        let value = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (name.clone(), value)
     }));
     (Variables(variables), unknown)

@@ -76,9 +76,7 @@ impl<'s> Sources<'s> {
         let reference = at(spec, &["sourceRef"]).unwrap_or(&Value::Null);
         let kind = text(reference, &["kind"]).unwrap_or_default();
         if kind == "GitRepository" {
-            let folder = self
-                .context
-                .folder_of_source(self.delivery, reference, chart);
+            let folder = self.context.folder_of_source(self.delivery, reference, chart);
             return Ok(Chart::Folder(folder?));
         }
         if kind != "HelmRepository" {
@@ -103,9 +101,7 @@ impl<'s> Sources<'s> {
     /// packs the chart.
     fn values_files(&self, spec: &Value, release: &mut Release) -> Result<(), Reason> {
         let one = text(spec, &["valuesFile"]).into_iter();
-        let files = items(spec, &["valuesFiles"])
-            .iter()
-            .filter_map(Value::as_str);
+        let files = items(spec, &["valuesFiles"]).iter().filter_map(Value::as_str);
         let may_lack = at(spec, &["ignoreMissingValuesFiles"]) == Some(&json!(true));
         for file in one.chain(files) {
             let Chart::Folder(folder) = &release.chart else {
@@ -143,9 +139,7 @@ impl<'s> Sources<'s> {
         }
         match mapping(name, &found) {
             Ok(values) => merge(into, &values),
-            Err(_) => release
-                .unknown
-                .push(format!("The {kind} {name}, which is not YAML,")),
+            Err(_) => release.unknown.push(format!("The {kind} {name}, which is not YAML,")),
         }
     }
 }

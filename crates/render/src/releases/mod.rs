@@ -147,10 +147,7 @@ pub(super) fn wanted(context: &RenderContext<'_>, first: usize) -> io::Result<Wa
     });
     context.places.fetcher.fetch(remotes.collect())?;
     let files = (first..texts.len()).filter_map(|text| of_file(text, context));
-    let mut wanted = Wanted {
-        refused: files.collect(),
-        ..Wanted::default()
-    };
+    let mut wanted = Wanted { refused: files.collect(), ..Wanted::default() };
     for (delivery, owner, read) in read {
         let around = &namespaces[owner.place.source - first];
         let add = |it| wanted.add(it, around, context);
@@ -193,9 +190,7 @@ fn folders_of(document: &Value, context: &RenderContext<'_>) -> Vec<PathBuf> {
     let spec = at(document, &["spec", "chart", "spec"]).unwrap_or(&Value::Null);
     let is_folder = text(spec, &["sourceRef", "kind"]) == Some("GitRepository");
     let of_release = text(spec, &["chart"]).filter(|_| is_folder);
-    let paths = of_application
-        .chain(of_release)
-        .chain(text(document, &["spec", "path"]));
+    let paths = of_application.chain(of_release).chain(text(document, &["spec", "path"]));
     paths.filter_map(|path| context.folder(path).ok()).collect()
 }
 

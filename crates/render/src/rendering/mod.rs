@@ -148,12 +148,12 @@ fn template(input: &Input<'_>, folder: &Path) -> io::Result<CommandLine> {
     for (number, file) in options.values.iter().enumerate() {
         let copy = folder.join(format!("{number}.yaml"));
         let top = input.repository.top_for_named(file);
-        text_inside(&top, file, MAX_VALUES)
-            .and_then(|text| fs::write(&copy, text))
-            .map_err(|error| {
+        text_inside(&top, file, MAX_VALUES).and_then(|text| fs::write(&copy, text)).map_err(
+            |error| {
                 let message = format!("--values {}: {error}", file.display());
                 io::Error::new(error.kind(), message)
-            })?;
+            },
+        )?;
         line.option("--values", copy.as_path());
     }
     let sets = options.set.iter();
@@ -329,21 +329,16 @@ impl Renderer {
             return Err(self.out_of_time());
         }
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
-        let limits = Limits {
-            time: self.limit.min(left),
-            file: MAX_OUTPUT,
-        };
+        let limits = Limits { time: self.limit.min(left), file: MAX_OUTPUT };
         let command = self.sandbox.command(program, line, copy.folder(), limits);
-        output(command, &name, limits)
-            .await
-            .map_err(|failure| match failure {
-                Failure::Refused { program, complaint } => {
-                    let complaint = copy.with_originals(&complaint);
-                    without_dependency(&complaint)
-                        .unwrap_or_else(|| Failure::Refused { program, complaint }.into())
-                }
-                failure => failure.into(),
-            })
+        output(command, &name, limits).await.map_err(|failure| match failure {
+            Failure::Refused { program, complaint } => {
+                let complaint = copy.with_originals(&complaint);
+                without_dependency(&complaint)
+                    .unwrap_or_else(|| Failure::Refused { program, complaint }.into())
+            }
+            failure => failure.into(),
+        })
     }
 
     fn out_of_time(&self) -> Reason {
@@ -378,10 +373,7 @@ mod tests {
         let complaint =
             "found in Chart.yaml, but missing in charts/ directory: common, common, redis\n\n";
         let reason = without_dependency(complaint).unwrap().text;
-        assert!(
-            reason.starts_with("it depends on common, redis, which"),
-            "{reason}"
-        );
+        assert!(reason.starts_with("it depends on common, redis, which"), "{reason}");
         assert_eq!(without_dependency("no such chart"), None);
     }
 }

@@ -59,8 +59,7 @@ fn origin(document: &str) -> Option<&str> {
         .take_while(|line| line.len() > indent && is_blank(&line[..=indent]))
         .map(str::trim)
         .find_map(|line| {
-            line.strip_prefix("path: ")
-                .or_else(|| line.strip_prefix("configuredIn: "))
+            line.strip_prefix("path: ").or_else(|| line.strip_prefix("configuredIn: "))
         })
 }
 
@@ -86,13 +85,7 @@ mod tests {
         let file_of = |origin: &str| normal(&Path::new("/tmp/x").join(origin));
         let named = of_kustomize(text, file_of, Path::new("/work"), None);
         let sources: Vec<&str> = named.lines().filter(|it| it.starts_with('#')).collect();
-        assert_eq!(
-            sources,
-            [
-                "# Source: base/a.yaml",
-                "# Source: /other/kustomization.yaml"
-            ]
-        );
+        assert_eq!(sources, ["# Source: base/a.yaml", "# Source: /other/kustomization.yaml"]);
         assert_eq!(named.matches("\n---\n").count(), 2);
     }
 }

@@ -124,8 +124,7 @@ impl Root {
             self.fetched.extend(part.fetched.iter().cloned());
             self.inflated.extend(part.inflated.iter().cloned());
             let charts = part.inflated.iter().map(|it| &it.chart);
-            self.folders
-                .extend(charts.filter(|it| it.is_dir()).cloned());
+            self.folders.extend(charts.filter(|it| it.is_dir()).cloned());
         }
         self.laid_out = places.fetcher.top().map(Path::to_owned);
     }
@@ -240,9 +239,7 @@ pub(crate) fn generated(folder: &Path, places: Places<'_>) -> Root {
     while let Some(above) = waiting.pop() {
         let entries = fs::read_dir(&above).into_iter().flatten().flatten();
         for path in entries.map(|it| it.path()) {
-            let is_manifest = path
-                .extension()
-                .is_some_and(|it| it == "yaml" || it == "yml");
+            let is_manifest = path.extension().is_some_and(|it| it == "yaml" || it == "yml");
             let name = path.strip_prefix(folder).unwrap_or(&path).to_owned();
             if path.is_symlink() || path.file_name().is_some_and(|it| it == GIT) {
                 continue;
@@ -288,9 +285,7 @@ fn chart(folder: &Path) -> Option<Root> {
     Some(Root {
         folder: shown(folder),
         release,
-        refused: text
-            .err()
-            .map(|error| format!("its {CHART} cannot be read: {error}").into()),
+        refused: text.err().map(|error| format!("its {CHART} cannot be read: {error}").into()),
         ..Root::new(RootKind::Chart, &real)
     })
 }
@@ -372,11 +367,9 @@ impl Named {
             let folder = real(&normal(&real_folder.join(home).join(chart.folder())));
             let folder = folder.filter(|it| it.join(CHART).is_file() && is_inside(top, it));
             match folder.map_or_else(|| places.fetcher.inflated(chart), Ok) {
-                Ok(found) => named.inflated.push(Inflated {
-                    file: file.clone(),
-                    number,
-                    chart: found,
-                }),
+                Ok(found) => {
+                    named.inflated.push(Inflated { file: file.clone(), number, chart: found })
+                }
                 Err(reason) => drop(named.refused.get_or_insert(reason)),
             }
         }
@@ -407,11 +400,7 @@ impl Named {
         if base.is_dir() {
             self.reached.insert(base.clone());
         }
-        self.fetched.push(Fetched {
-            file: file.to_owned(),
-            name: name.to_owned(),
-            base,
-        });
+        self.fetched.push(Fetched { file: file.to_owned(), name: name.to_owned(), base });
     }
 
     /// Follows every name in any field, because kustomize reads more fields than are known here.
@@ -534,11 +523,7 @@ fn unreadable(folder: &Path, repository: &Repository) -> Named {
         let file = repository.path_of(&file);
         format!("{file} is not a kustomization that kustomize reads").into()
     });
-    Named {
-        folder: folder.to_owned(),
-        refused,
-        ..Named::default()
-    }
+    Named { folder: folder.to_owned(), refused, ..Named::default() }
 }
 
 /// Whether kustomize fetches the name: a URL, `git@host:…`, or `host.name/owner/repository`.

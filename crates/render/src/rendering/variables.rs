@@ -39,7 +39,7 @@ impl Variables {
             if out.len() > MAX_TEXT {
                 let limit = MAX_TEXT >> 20;
                 return Err(
-                    format!("filling in its variables makes it larger than {limit} MiB").into(),
+                    format!("filling in its variables makes it larger than {limit} MiB").into()
                 );
             }
         }
@@ -149,22 +149,10 @@ mod tests {
         assert!(variables.substituted(many).is_err());
         // The label counts only if it is the object's own, and not in a string of the object.
         for (metadata, expected) in [
-            (
-                "{annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}}",
-                "${APP}",
-            ),
-            (
-                "{labels: {'kustomize.toolkit.fluxcd.io/substitute': \"disabled\"}}",
-                "${APP}",
-            ),
-            (
-                "{labels: {kustomize.toolkit.fluxcd.io/substitute: enabled}}",
-                "web",
-            ),
-            (
-                "{}\ndata: 'kustomize.toolkit.fluxcd.io/substitute: disabled'",
-                "web",
-            ),
+            ("{annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}}", "${APP}"),
+            ("{labels: {'kustomize.toolkit.fluxcd.io/substitute': \"disabled\"}}", "${APP}"),
+            ("{labels: {kustomize.toolkit.fluxcd.io/substitute: enabled}}", "web"),
+            ("{}\ndata: 'kustomize.toolkit.fluxcd.io/substitute: disabled'", "web"),
         ] {
             let text = |first: &str, next: &str| {
                 format!("metadata: {metadata}\na: {first}\n---\na: {next}\n")

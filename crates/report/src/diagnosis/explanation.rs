@@ -30,10 +30,7 @@ fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "\n  The way out:\n")?;
     paragraph(out, "    ", explanation.fix)?;
-    writeln!(
-        out,
-        "\n  The causes that `diagnose` distinguishes ({RUNBOOK}):\n"
-    )?;
+    writeln!(out, "\n  The causes that `diagnose` distinguishes ({RUNBOOK}):\n")?;
     let causes = explanation.causes.iter();
     for cause in causes.filter_map(|code| Cause::named(code)) {
         writeln!(out, "    {:<24}{}", cause.code, cause.title)?;

@@ -133,9 +133,7 @@ impl Cluster {
     fn diagnose(&self) -> Diagnosis {
         fn of<T: DeserializeOwned>(objects: &Map<String, Value>, kind: &str) -> Vec<T> {
             let objects = objects.values().filter(|it| it["kind"] == kind).cloned();
-            objects
-                .map(|it| serde_json::from_value(it).unwrap())
-                .collect()
+            objects.map(|it| serde_json::from_value(it).unwrap()).collect()
         }
         let mut objects = self.objects.clone();
         for object in objects.values_mut() {
@@ -202,14 +200,10 @@ fn made(kind: &str, name: &str) -> Value {
             json!({"metadata": {"labels": {"kubernetes.io/hostname": name}},
                 "status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
         ),
-        "Lease" => (
-            "coordination.k8s.io/v1",
-            json!({"spec": {"renewTime": "2026-03-01T11:59:57Z"}}),
-        ),
-        "StorageClass" => (
-            "storage.k8s.io/v1",
-            json!({"provisioner": "ebs.csi.aws.com"}),
-        ),
+        "Lease" => {
+            ("coordination.k8s.io/v1", json!({"spec": {"renewTime": "2026-03-01T11:59:57Z"}}))
+        }
+        "StorageClass" => ("storage.k8s.io/v1", json!({"provisioner": "ebs.csi.aws.com"})),
         "PersistentVolumeClaim" => (
             "v1",
             json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast",
@@ -225,14 +219,10 @@ fn made(kind: &str, name: &str) -> Value {
                 "template": template}}),
         ),
         "ReplicaSet" => ("apps/v1", json!({"spec": {"replicas": 1}})),
-        "StatefulSet" => (
-            "apps/v1",
-            json!({"spec": {"replicas": 3, "template": {"spec": template["spec"]}}}),
-        ),
-        "Job" => (
-            "batch/v1",
-            json!({"spec": {"template": {"spec": template["spec"]}}}),
-        ),
+        "StatefulSet" => {
+            ("apps/v1", json!({"spec": {"replicas": 3, "template": {"spec": template["spec"]}}}))
+        }
+        "Job" => ("batch/v1", json!({"spec": {"template": {"spec": template["spec"]}}})),
         "CronJob" => (
             "batch/v1",
             json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": template["spec"]}}}}}),
@@ -271,13 +261,7 @@ fn made(kind: &str, name: &str) -> Value {
         other => panic!("no object of kind {other} is made here"),
     };
     let mut whole = json!({"kind": kind, "apiVersion": api_version, "metadata": {"name": name}});
-    let cluster_wide = [
-        "Node",
-        "Lease",
-        "StorageClass",
-        "PersistentVolume",
-        "VolumeAttachment",
-    ];
+    let cluster_wide = ["Node", "Lease", "StorageClass", "PersistentVolume", "VolumeAttachment"];
     if !cluster_wide.contains(&kind) && kind != "CSIDriver" {
         whole["metadata"]["namespace"] = "shop".into();
     }
@@ -411,11 +395,7 @@ fn each_case_has_its_cause_and_its_words() {
         }
         let steps = diagnosis.cases.first().map_or(&[][..], |it| &it.steps);
         let ways = commands(steps, Purpose::WayOut);
-        if case
-            .first
-            .as_deref()
-            .is_some_and(|it| ways.first() != Some(&it))
-        {
+        if case.first.as_deref().is_some_and(|it| ways.first() != Some(&it)) {
             wrong(format!("the first way is {ways:?}"));
         }
         for (purpose, expected) in [
@@ -440,14 +420,10 @@ fn each_case_has_its_cause_and_its_words() {
 #[test]
 fn the_runbook_shows_what_is_printed() {
     let runbook = include_str!("../../../../docs/runbook.md");
-    let sections: Vec<(&str, &str)> = runbook
-        .split("\n## ")
-        .skip(1)
-        .filter_map(|section| section.split_once('\n'))
-        .collect();
-    let (words, sections): (Vec<_>, Vec<_>) = sections
-        .into_iter()
-        .partition(|(title, _)| *title == "By the words of the error");
+    let sections: Vec<(&str, &str)> =
+        runbook.split("\n## ").skip(1).filter_map(|section| section.split_once('\n')).collect();
+    let (words, sections): (Vec<_>, Vec<_>) =
+        sections.into_iter().partition(|(title, _)| *title == "By the words of the error");
     assert_eq!(words.len(), 1);
     says_what_is_explained(words[0].1);
     let every = every_cause();
@@ -467,10 +443,7 @@ fn the_runbook_shows_what_is_printed() {
         assert_eq!(shown, commands, "{code}");
         let report = text(&diagnosis);
         let said = blocks("text");
-        assert!(
-            report.contains(&said),
-            "{code}: {said}\nis not in\n{report}"
-        );
+        assert!(report.contains(&said), "{code}: {said}\nis not in\n{report}");
     }
     let codes: Vec<&str> = sections.iter().map(|(code, _)| *code).collect();
     assert_eq!(codes.len(), CAUSES.len(), "{codes:?}");
@@ -494,10 +467,7 @@ fn says_what_is_explained(words: &str) {
         if known.causes == ["other"] {
             continue;
         }
-        let links = known
-            .causes
-            .iter()
-            .map(|code| format!("[`{code}`](#{code})"));
+        let links = known.causes.iter().map(|code| format!("[`{code}`](#{code})"));
         let links = Vec::from_iter(links).join(", ");
         let way_out = match ways_out.iter().find(|(fix, _)| *fix == known.fix) {
             Some((_, title)) => format!("[The same way out](#{}).", anchor(title)),
@@ -611,10 +581,7 @@ fn programs_and_people_are_told_the_same() {
         let text = one_line(&written(&diagnosis, Format::Text));
         for step in json["cases"][0]["steps"].as_array().unwrap() {
             let said = step["command"].as_str().or(step["text"].as_str()).unwrap();
-            assert!(
-                text.contains(&one_line(said)),
-                "{cause}: {said}\nnot in\n{text}"
-            );
+            assert!(text.contains(&one_line(said)), "{cause}: {said}\nnot in\n{text}");
         }
     }
 }
@@ -682,12 +649,7 @@ fn the_pods_that_a_stateful_set_does_not_get_to_are_deleted() {
             " pod/web-1 pod/web-2",
             "Pod web-0 is left, as a StatefulSet keeps the pod with the lowest number: the others go.",
         ),
-        (
-            0,
-            ["Ready", "Pending", "Pending"],
-            " pod/web-1 pod/web-2",
-            ": the others go.",
-        ),
+        (0, ["Ready", "Pending", "Pending"], " pod/web-1 pod/web-2", ": the others go."),
         (0, ["Ready", "Ready", "Pending"], "", ": the others go."),
         (
             0,
@@ -721,10 +683,7 @@ fn the_pods_that_a_stateful_set_does_not_get_to_are_deleted() {
                 pods => format!("{command}{delete}{pods}"),
             };
             assert_eq!(commands(&steps, Purpose::WayOut), [expected], "{states:?}");
-            assert!(
-                steps.iter().any(|step| step.text.contains(said)),
-                "{steps:#?}"
-            );
+            assert!(steps.iter().any(|step| step.text.contains(said)), "{steps:#?}");
         }
     }
     // If all pods must go, ready ones are removed in their order by the scale-down.

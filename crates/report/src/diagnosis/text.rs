@@ -41,10 +41,7 @@ pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> i
             Ways::All => entry(case, out)?,
         }
     }
-    for (title, sentences) in [
-        ("Not seen", &diagnosis.open),
-        ("To be known", &diagnosis.notes),
-    ] {
+    for (title, sentences) in [("Not seen", &diagnosis.open), ("To be known", &diagnosis.notes)] {
         if !sentences.is_empty() {
             writeln!(out, "\n{title}:")?;
         }

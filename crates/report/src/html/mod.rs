@@ -80,11 +80,7 @@ fn extent(report: &Report) -> String {
 /// The number of findings by rule and, in a cluster, by namespace.
 fn counts(report: &Report) -> Markup {
     let rules = words::by_rule(report);
-    let namespaces = if report.summary.cluster {
-        words::by_namespace(report)
-    } else {
-        Vec::new()
-    };
+    let namespaces = if report.summary.cluster { words::by_namespace(report) } else { Vec::new() };
     html! {
         @if !rules.is_empty() || !namespaces.is_empty() {
             div.counts {

@@ -23,12 +23,7 @@ const NODES: [&str; 2] = ["a node", "another node"];
 
 impl<'p> Frame<'p> {
     fn new(caption: &'static str, holder: usize, runs: &[&'p str], waits: &[&'p str]) -> Self {
-        Self {
-            caption,
-            holder,
-            runs: runs.to_vec(),
-            waits: waits.to_vec(),
-        }
+        Self { caption, holder, runs: runs.to_vec(), waits: waits.to_vec() }
     }
 }
 
@@ -85,10 +80,7 @@ fn rollout<'p>(old: &'p str, new: &'p str, outcome: Outcome) -> Vec<Frame<'p>> {
 fn alone(name: &str) -> Vec<Frame<'_>> {
     let first = "The first pod runs where the volume is attached.";
     let second = "A pod on another node never starts.";
-    vec![
-        Frame::new(first, 0, &[name], &[]),
-        Frame::new(second, 0, &[name], &[name]),
-    ]
+    vec![Frame::new(first, 0, &[name], &[]), Frame::new(second, 0, &[name], &[name])]
 }
 
 /// Two workloads on two nodes.
@@ -99,10 +91,7 @@ fn both<'p>(first: &'p str, second: &'p str, outcome: Outcome) -> Vec<Frame<'p>>
         "The other one, on another node, waits until the first one is done."
     };
     let before = "The first one runs where the volume is attached.";
-    vec![
-        Frame::new(before, 0, &[first], &[]),
-        Frame::new(caption, 0, &[first], &[second]),
-    ]
+    vec![Frame::new(before, 0, &[first], &[]), Frame::new(caption, 0, &[first], &[second])]
 }
 
 /// The same rollout with the remedy; empty if a picture would add nothing.
@@ -145,10 +134,7 @@ fn strip(title: &str, located: &Located, steps: &[Frame<'_>]) -> Markup {
 fn in_words(volume: &str, step: &Frame<'_>) -> String {
     let (here, there) = (NODES[step.holder], NODES[1 - step.holder]);
     let runs = step.runs.iter().map(|pod| format!("{pod} runs on {here}"));
-    let waits = step
-        .waits
-        .iter()
-        .map(|pod| format!("{pod} waits on {there}"));
+    let waits = step.waits.iter().map(|pod| format!("{pod} waits on {there}"));
     let mut pods: Vec<String> = runs.chain(waits).collect();
     if pods.is_empty() {
         pods.push("no pod runs".to_owned());

@@ -64,10 +64,7 @@ fn hostile(texts: &[String]) -> Report {
         located.excerpts = vec![crate::Excerpt {
             file: next(),
             marks: vec![crate::Mark {
-                line: crate::Line {
-                    text: next(),
-                    ..mark(1, "a", "", true).line
-                },
+                line: crate::Line { text: next(), ..mark(1, "a", "", true).line },
                 before: next(),
                 label: next(),
                 ..mark(1, "a", "", true)
@@ -80,11 +77,8 @@ fn hostile(texts: &[String]) -> Report {
             fix.removed = vec![next()];
             fix.added = vec![next()];
         }
-        located.users = vec![ObjectRef {
-            kind: next().into(),
-            name: next().into(),
-            ..finding.object.clone()
-        }];
+        located.users =
+            vec![ObjectRef { kind: next().into(), name: next().into(), ..finding.object.clone() }];
         if let Some(place) = &mut located.place {
             place.file = next();
             place.path = Some(next());
@@ -111,11 +105,7 @@ fn hostile(texts: &[String]) -> Report {
     case.waiting[0].node = Some(next().into());
     case.steps[0].command = Some(next());
     case.steps[0].text = next();
-    report.stuck[0].owner = Some(Owner {
-        name: next(),
-        change: next(),
-        command: Some(next()),
-    });
+    report.stuck[0].owner = Some(Owner { name: next(), change: next(), command: Some(next()) });
     report.findings[0].owner = report.stuck[0].owner.clone();
     report.findings[0].command = Some(next());
     report.overrides = live.overrides;

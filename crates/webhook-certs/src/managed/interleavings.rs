@@ -71,9 +71,7 @@ struct Simulation {
 }
 
 fn spread() -> Spread {
-    let Pace {
-        settled, forgotten, ..
-    } = Pace::default();
+    let Pace { settled, forgotten, .. } = Pace::default();
     Spread { settled, forgotten }
 }
 
@@ -82,15 +80,8 @@ impl Simulation {
         let now = "2026-11-22T12:00:00Z".parse().unwrap();
         Self {
             now,
-            objects: Objects {
-                secret: None,
-                secret_version: 0,
-                bundles: Default::default(),
-            },
-            written: [
-                vec![(now, Bundle::default())],
-                vec![(now, Bundle::default())],
-            ],
+            objects: Objects { secret: None, secret_version: 0, bundles: Default::default() },
+            written: [vec![(now, Bundle::default())], vec![(now, Bundle::default())]],
             replicas: Default::default(),
         }
     }

@@ -165,15 +165,10 @@ impl Manager<'_> {
         attempted: &impl Fn(bool),
     ) -> Result<Duration, ManagedError> {
         let pace = self.certificate.pace;
-        let spread = Spread {
-            settled: pace.settled,
-            forgotten: pace.forgotten,
-        };
+        let spread = Spread { settled: pace.settled, forgotten: pace.forgotten };
         for _ in 0..STEPS {
             let secret = self.objects.secret().await?;
-            let data = secret
-                .as_ref()
-                .map(|it| it.data.clone().unwrap_or_default());
+            let data = secret.as_ref().map(|it| it.data.clone().unwrap_or_default());
             let stored = IssuedSecret::read(data.as_ref());
             let (configurations, mut failure) = match self.objects.configurations().await {
                 Ok((found, absent)) => (Some(found), absent),
@@ -249,11 +244,9 @@ impl Manager<'_> {
     ) -> Result<(), ManagedError> {
         let lifetimes = self.certificate.lifetimes;
         let (made, what, reason) = match write {
-            Write::Authority(reason) => (
-                stored::with_new_authority(&self.names, now, lifetimes),
-                "CA",
-                reason,
-            ),
+            Write::Authority(reason) => {
+                (stored::with_new_authority(&self.names, now, lifetimes), "CA", reason)
+            }
             Write::Certificate(issued, reason) => (
                 stored::with_new_certificate(&issued.authority, &self.names, now, lifetimes),
                 "certificate",

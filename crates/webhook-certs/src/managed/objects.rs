@@ -32,10 +32,8 @@ const ANSWER: Duration = Duration::from_secs(10);
 const MANAGER: &str = "multi-attach-guard";
 
 /// The kinds of the webhook configurations.
-const CONFIGURATIONS: [&str; 2] = [
-    "MutatingWebhookConfiguration",
-    "ValidatingWebhookConfiguration",
-];
+const CONFIGURATIONS: [&str; 2] =
+    ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
 /// The type of the Secret, by which other tools find certificates.
 const SECRET_TYPE: &str = "kubernetes.io/tls";
@@ -133,10 +131,8 @@ impl Objects {
         seen: Option<Secret>,
         data: Data,
     ) -> Result<Written, ManagedError> {
-        let params = PostParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PostParams::default()
-        };
+        let params =
+            PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let is_there = seen.is_some();
         let mut secret = seen.unwrap_or_else(|| Secret {
             metadata: ObjectMeta {
@@ -226,10 +222,7 @@ where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    watcher(api, only)
-        .default_backoff()
-        .filter_map(|event| ready(event.ok().map(drop)))
-        .boxed()
+    watcher(api, only).default_backoff().filter_map(|event| ready(event.ok().map(drop))).boxed()
 }
 
 /// The response to a request, or its error, which is `None` if the API server does not answer in
@@ -272,10 +265,5 @@ fn failed(object: String, done: &'static str, error: Option<kube::Error>) -> Man
         }
         None => "the API server does not answer".to_owned(),
     };
-    ManagedError::Failed {
-        object,
-        done,
-        reason,
-        way_out,
-    }
+    ManagedError::Failed { object, done, reason, way_out }
 }

@@ -139,16 +139,10 @@ impl<'a> Seen<'a> {
                 let wanted = bundle.led_by(authority, others, self.now);
                 (!bundle.is(&wanted)).then_some((name.as_str(), wanted))
             });
-            Patch {
-                configuration,
-                bundles: wanted.collect(),
-            }
+            Patch { configuration, bundles: wanted.collect() }
         };
         let configurations = self.configurations.unwrap_or_default().iter();
-        configurations
-            .map(patch)
-            .filter(|it| !it.bundles.is_empty())
-            .collect()
+        configurations.map(patch).filter(|it| !it.bundles.is_empty()).collect()
     }
 
     fn serve_in(&self, issued: &Issued, spread: Spread) -> Option<Duration> {
@@ -160,11 +154,7 @@ impl<'a> Seen<'a> {
             return None;
         }
         let is_accepted = serving.is_current(self.now) && self.trust(serving);
-        Some(if is_accepted {
-            spread.settled.saturating_sub(trusted_for)
-        } else {
-            Duration::ZERO
-        })
+        Some(if is_accepted { spread.settled.saturating_sub(trusted_for) } else { Duration::ZERO })
     }
 
     /// Whether every caBundle is known to accept `pair`.
@@ -178,10 +168,7 @@ impl<'a> Seen<'a> {
 
 impl<'a> RotationPlan<'a> {
     fn writing(write: Write<'a>) -> Self {
-        Self {
-            write: Some(write),
-            ..Self::default()
-        }
+        Self { write: Some(write), ..Self::default() }
     }
 }
 

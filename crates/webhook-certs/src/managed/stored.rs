@@ -59,9 +59,7 @@ impl IssuedSecret {
 impl Issued {
     fn read(data: &Data) -> Result<Self, String> {
         let value = |key: &str| {
-            data.get(key)
-                .map(|it| it.0.as_slice())
-                .ok_or_else(|| format!("it has no {key}"))
+            data.get(key).map(|it| it.0.as_slice()).ok_or_else(|| format!("it has no {key}"))
         };
         let authority_key = std::str::from_utf8(value(AUTHORITY_KEY)?)
             .map_err(|_| format!("{AUTHORITY_KEY} is not text"))?;
@@ -77,10 +75,7 @@ impl Issued {
             return Err(format!("{CERTIFICATE} was not issued by {AUTHORITY}"));
         }
         pair.authority_not_after = Some(authority.not_after());
-        Ok(Self {
-            authority,
-            pair: Arc::new(pair),
-        })
+        Ok(Self { authority, pair: Arc::new(pair) })
     }
 }
 

@@ -15,9 +15,7 @@ const NAME: &str = "multi-attach-guard.shop.svc";
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 fn spread() -> Spread {
-    let Pace {
-        settled, forgotten, ..
-    } = Pace::default();
+    let Pace { settled, forgotten, .. } = Pace::default();
     Spread { settled, forgotten }
 }
 
@@ -53,11 +51,8 @@ fn bundle(of: &[&IssuedSecret]) -> Bundle {
 /// Both configurations, the first with one webhook and the second with two.
 fn trusting(first: &[&IssuedSecret], second: &[&IssuedSecret]) -> Vec<Configuration> {
     let entry = |name: &str, of| (name.to_owned(), bundle(of));
-    let configuration = |kind, bundles| Configuration {
-        kind,
-        resource_version: "1".to_owned(),
-        bundles,
-    };
+    let configuration =
+        |kind, bundles| Configuration { kind, resource_version: "1".to_owned(), bundles };
     vec![
         configuration("Mutating", vec![entry("a", first)]),
         configuration("Validating", vec![entry("a", second), entry("b", second)]),
@@ -72,16 +67,11 @@ fn described(plan: &RotationPlan<'_>) -> String {
     });
     let patch = |it: &super::plan::Patch<'_>| {
         let kind = it.configuration.kind.to_lowercase();
-        let sizes = it
-            .bundles
-            .iter()
-            .map(|it| it.1.pem().matches("BEGIN").count());
+        let sizes = it.bundles.iter().map(|it| it.1.pem().matches("BEGIN").count());
         format!("{kind} trusts {:?}", sizes.collect::<Vec<_>>())
     };
     let patches = plan.patches.iter().map(patch);
-    let serve = plan
-        .serve_in
-        .map(|after| format!("serve in {} s", after.as_secs()));
+    let serve = plan.serve_in.map(|after| format!("serve in {} s", after.as_secs()));
     let all = write.into_iter().chain(patches).chain(serve);
     all.collect::<Vec<_>>().join(", ")
 }
@@ -90,10 +80,8 @@ fn described(plan: &RotationPlan<'_>) -> String {
 fn what_is_to_be_done_next() {
     let start: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
     let (old, new, foreign) = (made(start), made(start), made(start));
-    let (absent, rubbish) = (
-        IssuedSecret::Absent,
-        IssuedSecret::Unusable("it has no ca.key".into()),
-    );
+    let (absent, rubbish) =
+        (IssuedSecret::Absent, IssuedSecret::Unusable("it has no ca.key".into()));
     let renewed_late = renewed(&old, start + DAY * 240);
     let early = made(start + DAY * 3);
     let stored = |name: &str| match name {

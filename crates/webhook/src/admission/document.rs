@@ -24,9 +24,7 @@ const MOST_VALUES: usize = 100_000;
 impl Document for Received<'_> {
     fn object(&self) -> Option<&Value> {
         let [object, _] = self.request.documents();
-        self.tree
-            .get_or_init(|| kept(object?, &LEFT_OUT).ok())
-            .as_ref()
+        self.tree.get_or_init(|| kept(object?, &LEFT_OUT).ok()).as_ref()
     }
 
     fn changes_template(&self) -> bool {
@@ -93,10 +91,7 @@ const LEFT_OUT: [&str; 8] = [
 /// The tree of a document without some of its parts.
 fn kept(json: &RawValue, left_out: &[&'static str]) -> serde_json::Result<Value> {
     let left = Cell::new(MOST_VALUES);
-    let kept = Kept {
-        left_out,
-        left: &left,
-    };
+    let kept = Kept { left_out, left: &left };
     kept.deserialize(&mut serde_json::Deserializer::from_str(json.get()))
 }
 

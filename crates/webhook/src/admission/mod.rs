@@ -123,12 +123,7 @@ impl<'a> Received<'a> {
     /// Fails if the bytes are not an AdmissionReview that can be answered with a uid.
     pub fn read(body: &'a [u8], received: Timestamp) -> Result<Self, MalformedReview> {
         let request = Request::read(body)?;
-        Ok(Self {
-            reference: request.reference(),
-            request,
-            received,
-            tree: OnceLock::new(),
-        })
+        Ok(Self { reference: request.reference(), request, received, tree: OnceLock::new() })
     }
 
     /// Judges the object. If there is none to judge, nothing is found.

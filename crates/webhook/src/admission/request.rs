@@ -172,8 +172,7 @@ impl Target {
     /// The kind as which the objects are read. Other subresources (status, eviction, …) change
     /// nothing that is judged.
     fn read_as(&self) -> Option<ObjectKind> {
-        self.kind
-            .filter(|_| self.sub_resource.is_empty() || self.scaled.is_some())
+        self.kind.filter(|_| self.sub_resource.is_empty() || self.scaled.is_some())
     }
 
     /// The kind of workload, if the subject is a workload itself and not one of its subresources.
@@ -216,11 +215,7 @@ impl<'a> Request<'a> {
         };
         Ok(match read {
             Ok(()) => Self { uid, ..request },
-            Err(problem) => Self {
-                uid,
-                problem: Some(problem),
-                ..Self::default()
-            },
+            Err(problem) => Self { uid, problem: Some(problem), ..Self::default() },
         })
     }
 
@@ -316,10 +311,7 @@ impl<'a> Request<'a> {
     /// Puts the request's own name and namespace into the objects: the API server uses these, and
     /// an object may leave them out.
     fn complete(&mut self) {
-        for object in [&mut self.object, &mut self.old_object]
-            .into_iter()
-            .flatten()
-        {
+        for object in [&mut self.object, &mut self.old_object].into_iter().flatten() {
             let metadata = object.metadata_mut();
             if !self.namespace.is_empty() {
                 metadata.namespace = self.namespace.clone();
@@ -338,11 +330,7 @@ fn documents<'a>(fields: &Found<'a, 11>) -> [Option<&'a RawValue>; 2] {
 
 /// The room for the lists of the objects in a body of this length.
 fn room_for(body: usize) -> ListRoom {
-    ListRoom::new(if body > LARGE {
-        LARGE_ROOM
-    } else {
-        LEAST_ROOM + body
-    })
+    ListRoom::new(if body > LARGE { LARGE_ROOM } else { LEAST_ROOM + body })
 }
 
 /// Reads an object as its kind. If serde refuses it, for example because a field occurs twice, it

@@ -121,11 +121,7 @@ impl<'a> Response<'a> {
         let message = self.status.as_ref().map_or(0, |it| it.message.len());
         let patch = self.patch.as_ref().map_or(0, String::len);
         let mut bytes = Vec::with_capacity(512 + message + patch);
-        let review = Review {
-            api_version: API_VERSION,
-            kind: "AdmissionReview",
-            response: self,
-        };
+        let review = Review { api_version: API_VERSION, kind: "AdmissionReview", response: self };
         // Writing plain data to memory cannot fail.
         let written = serde_json::to_writer(&mut bytes, &review);
         debug_assert!(written.is_ok());

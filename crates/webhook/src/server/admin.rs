@@ -48,27 +48,20 @@ impl Admin {
         handle: Handle<SocketAddr>,
     ) -> io::Result<()> {
         let listener = listener.into_std()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (ended, end) = oneshot::channel();
-        let limits = Limits {
-            connections: CONNECTIONS,
-            ..self.limits
-        };
+        let limits = Limits { connections: CONNECTIONS, ..self.limits };
         let acceptor = Plain(Connections::new(limits, None, None));
         let router = self.router();
-        std::thread::Builder::new()
-            .name("admin".to_owned())
-            .spawn(move || {
-                let served = runtime.block_on(async {
-                    let listener = TcpListener::from_std(listener)?;
-                    let server = http_server(listener, acceptor, handle).http1_only();
-                    server.serve(router.into_make_service()).await
-                });
-                // The receiver may be gone.
-                let _ = ended.send(served);
-            })?;
+        std::thread::Builder::new().name("admin".to_owned()).spawn(move || {
+            let served = runtime.block_on(async {
+                let listener = TcpListener::from_std(listener)?;
+                let server = http_server(listener, acceptor, handle).http1_only();
+                server.serve(router.into_make_service()).await
+            });
+            // The receiver may be gone.
+            let _ = ended.send(served);
+        })?;
         end.await.map_err(io::Error::other)?
     }
 
@@ -100,11 +93,7 @@ impl Admin {
 async fn readyz(Shared(admin): Shared<Arc<Admin>>) -> (StatusCode, String) {
     let conditions = admin.conditions().await;
     let ready = conditions.iter().all(|c| c.state != HealthState::NotReady);
-    let status = if ready {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let lines = conditions.iter().map(|it| {
         let (state, name) = (it.state.name(), it.name);
         format!("{state} {name}: {}\n", it.message)

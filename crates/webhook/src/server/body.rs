@@ -94,13 +94,7 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
         };
         let read = read.await;
         let (bytes, charge) = read.inspect_err(|_| discard(&head.headers, body, limits))?;
-        Ok(Self {
-            bytes,
-            charge,
-            deadline: started + wait,
-            max_queue_wait,
-            client,
-        })
+        Ok(Self { bytes, charge, deadline: started + wait, max_queue_wait, client })
     }
 }
 

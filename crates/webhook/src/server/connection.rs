@@ -66,9 +66,7 @@ pub(super) fn http_server<A>(
     acceptor: A,
     handle: Handle<SocketAddr>,
 ) -> Server<SocketAddr, A> {
-    let mut server = Server::from_listener(listener)
-        .acceptor(acceptor)
-        .handle(handle);
+    let mut server = Server::from_listener(listener).acceptor(acceptor).handle(handle);
     let http = server.http_builder();
     http.http1().max_buf_size(HTTP1_BUFFER);
     http.http2()

@@ -89,12 +89,7 @@ impl Connections {
         memory: Option<MemoryLimit>,
         metrics: Option<Metrics>,
     ) -> Arc<Self> {
-        Arc::new(Self {
-            limits,
-            memory,
-            metrics,
-            open: Mutex::default(),
-        })
+        Arc::new(Self { limits, memory, metrics, open: Mutex::default() })
     }
 
     /// A place for a connection, if one is free or can be freed.
@@ -173,11 +168,7 @@ impl Connection {
     /// Waits until the connection must make room for another.
     pub(super) fn poll_evicted(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
-        if self.is_evicted() {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        if self.is_evicted() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn is_evicted(&self) -> bool {
@@ -221,18 +212,10 @@ impl ConnectionGuard {
             let is_stuck = now >= activity.last + MAX_TIMEOUT;
             return (is_displaced || is_stuck).then_some(End::Cut);
         }
-        let quiet = if activity.has_requests {
-            idle
-        } else {
-            limits.headers
-        };
+        let quiet = if activity.has_requests { idle } else { limits.headers };
         let settled = self.connection.old.max(activity.last + SETTLED);
         let due = settled.min(activity.last + quiet);
-        if now >= due + limits.grace {
-            Some(End::Cut)
-        } else {
-            (now >= due).then_some(End::Close)
-        }
+        if now >= due + limits.grace { Some(End::Cut) } else { (now >= due).then_some(End::Close) }
     }
 }
 
@@ -271,11 +254,7 @@ impl InFlight {
         activity.unread += 1;
         drop(activity);
         self.is_ready = true;
-        let pending = PendingResponse {
-            bytes,
-            _charge: charge,
-            _in_flight: self,
-        };
+        let pending = PendingResponse { bytes, _charge: charge, _in_flight: self };
         Response::from_parts(head, Body::from(Bytes::from_owner(pending)))
     }
 }
@@ -328,11 +307,7 @@ mod tests {
 
     /// Connections, each a moment younger than the one before it.
     async fn full_of(count: usize) -> (Arc<Connections>, Vec<ConnectionGuard>) {
-        let limits = Limits {
-            age: LONG,
-            connections: count,
-            ..Limits::default()
-        };
+        let limits = Limits { age: LONG, connections: count, ..Limits::default() };
         let connections = Connections::new(limits, None, None);
         let mut guards = Vec::new();
         for _ in 0..count {

@@ -41,11 +41,7 @@ impl Readiness {
     }
 
     fn new(name: &'static str, state: HealthState, message: impl Into<String>) -> Self {
-        Self {
-            name,
-            state,
-            message: message.into(),
-        }
+        Self { name, state, message: message.into() }
     }
 }
 

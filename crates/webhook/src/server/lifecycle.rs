@@ -159,10 +159,7 @@ impl Port {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        ServerError::Stopped {
-            port: self.name,
-            reason,
-        }
+        ServerError::Stopped { port: self.name, reason }
     }
 }
 
@@ -206,26 +203,12 @@ impl Server {
             task: tokio::spawn(server.serve(router(reviews).into_make_service())),
         };
 
-        let probes = Admin {
-            sources,
-            probe,
-            phase,
-            metrics,
-            limits,
-        };
+        let probes = Admin { sources, probe, phase, metrics, limits };
         let handle = Handle::new();
         let served = probes.serve(admin_listener, handle.clone());
-        let probes = Port {
-            name: "admin",
-            handle,
-            task: tokio::spawn(served),
-        };
+        let probes = Port { name: "admin", handle, task: tokio::spawn(served) };
         Ok(Self {
-            options: Options {
-                listen,
-                admin,
-                ..options.clone()
-            },
+            options: Options { listen, admin, ..options.clone() },
             phase: Shutdown(Arc::new(sender)),
             webhook,
             probes,
@@ -300,12 +283,7 @@ fn bind(
 ) -> Result<(SocketAddr, TcpListener), ServerError> {
     let listener = listen_at(address);
     let bound = listener.and_then(|it| Ok((it.local_addr()?, it)));
-    bound.map_err(|source| ServerError::Listen {
-        port,
-        flag,
-        address,
-        source,
-    })
+    bound.map_err(|source| ServerError::Listen { port, flag, address, source })
 }
 
 async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {

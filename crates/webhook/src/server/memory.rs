@@ -36,10 +36,7 @@ pub(super) struct Charge {
 impl MemoryLimit {
     pub(super) fn new(limits: &Limits) -> Self {
         let semaphore = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
-        Self {
-            small: semaphore(limits.small_memory),
-            large: semaphore(limits.large_memory),
-        }
+        Self { small: semaphore(limits.small_memory), large: semaphore(limits.large_memory) }
     }
 
     /// Waits for the memory of a request and of its body, up to [`SMALL_BODY`]; a body of unknown
@@ -60,10 +57,7 @@ impl MemoryLimit {
     }
 
     fn charge(&self, small: Option<OwnedSemaphorePermit>) -> Option<Charge> {
-        Some(Charge {
-            small: small?,
-            large: try_acquire(&self.large, 0)?,
-        })
+        Some(Charge { small: small?, large: try_acquire(&self.large, 0)? })
     }
 
     /// Waits until the request holds the memory of a large body of this length. `None` if it does not
@@ -84,11 +78,8 @@ impl MemoryLimit {
     pub(super) fn hold_response(&self, charge: &mut Charge, length: usize) -> Option<()> {
         // A denial may be longer than a short review. It must not depend on the memory of large
         // bodies.
-        let (small, large) = if length <= SMALL_BODY {
-            (REQUEST + length, 0)
-        } else {
-            (REQUEST, length)
-        };
+        let (small, large) =
+            if length <= SMALL_BODY { (REQUEST + length, 0) } else { (REQUEST, length) };
         resize(&self.large, &mut charge.large, large)?;
         resize(&self.small, &mut charge.small, small)
     }
@@ -144,11 +135,7 @@ mod tests {
     const MAX_QUEUE_WAIT: Duration = Duration::from_secs(1);
 
     fn memory(small: usize, large: usize) -> MemoryLimit {
-        MemoryLimit::new(&Limits {
-            small_memory: small,
-            large_memory: large,
-            ..Limits::default()
-        })
+        MemoryLimit::new(&Limits { small_memory: small, large_memory: large, ..Limits::default() })
     }
 
     #[tokio::test]
@@ -159,9 +146,7 @@ mod tests {
             (of(&memory.small), of(&memory.large))
         };
         let mut charge = memory.admit(None, MAX_QUEUE_WAIT).await.unwrap();
-        let admitted = memory
-            .admit_large(&mut charge, 900_000, MAX_QUEUE_WAIT)
-            .await;
+        let admitted = memory.admit_large(&mut charge, 900_000, MAX_QUEUE_WAIT).await;
         assert_eq!(admitted, Some(()));
         assert_eq!(held(&memory), (REQUEST + SMALL_BODY, 900_000));
         assert_eq!(memory.hold_response(&mut charge, 500_000), Some(()));

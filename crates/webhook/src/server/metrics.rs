@@ -258,11 +258,7 @@ impl Time {
 
 impl EncodeMetric for Time {
     fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
-        if self.0.get().is_nan() {
-            Ok(())
-        } else {
-            self.0.encode(encoder)
-        }
+        if self.0.get().is_nan() { Ok(()) } else { self.0.encode(encoder) }
     }
 
     fn metric_type(&self) -> MetricType {

@@ -137,11 +137,7 @@ impl<R: Reviewer> Reviews<R> {
         body: ReviewBody,
     ) -> Result<Response, RequestError> {
         let is_large = body.bytes.len() > INLINE;
-        let slots = if is_large {
-            &self.large_slots
-        } else {
-            &self.slots
-        };
+        let slots = if is_large { &self.large_slots } else { &self.slots };
         // The slot is taken once the body has arrived, so that a client that only begins to send
         // one takes none.
         let slot = acquire(slots, 1, body.max_queue_wait).await;
@@ -179,9 +175,7 @@ impl<R: Reviewer> Reviews<R> {
     ) -> Result<(Answer, Charge), RequestError> {
         // The reviewer is called inside the future, so that a panic before its first await counts.
         let review = async {
-            (self.reviewer)
-                .review(endpoint, &body.bytes, body.client, body.deadline)
-                .await
+            (self.reviewer).review(endpoint, &body.bytes, body.client, body.deadline).await
         };
         let Ok(reviewed) = AssertUnwindSafe(review).catch_unwind().await else {
             self.metrics.panics.inc();
@@ -225,10 +219,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_without_end_is_refused_and_makes_room_for_another() {
-        let limits = Limits {
-            requests: 1,
-            ..Limits::default()
-        };
+        let limits = Limits { requests: 1, ..Limits::default() };
         let reviews = Reviews::new(Silent, limits, Metrics::new(&[]));
         let connections = Connections::new(limits, None, None);
         let guard = connections.admit(None).unwrap();

@@ -30,13 +30,7 @@ impl<S> GuardedStream<S> {
     pub(super) fn new(stream: S, guard: ConnectionGuard, idle: Duration) -> Self {
         let mut looks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self {
-            stream,
-            guard,
-            idle,
-            looks,
-            end: None,
-        }
+        Self { stream, guard, idle, looks, end: None }
     }
 
     /// The way in which the connection ends now. If it does not end, its task is woken when it may.

@@ -202,11 +202,9 @@ mod tests {
     fn the_own_handshake_is_known_by_ipv4_through_a_socket_of_ipv6() {
         let own = OwnHandshake::default();
         own.set(Some(([127, 0, 0, 1], 7).into()));
-        for (peer, expected) in [
-            ("127.0.0.1:7", true),
-            ("[::ffff:127.0.0.1]:7", true),
-            ("127.0.0.1:8", false),
-        ] {
+        for (peer, expected) in
+            [("127.0.0.1:7", true), ("[::ffff:127.0.0.1]:7", true), ("127.0.0.1:8", false)]
+        {
             assert_eq!(own.is_from(peer.parse().unwrap()), expected, "{peer}");
         }
     }

@@ -109,10 +109,7 @@ impl<'a> Changed<'a> {
             )
         });
         let undone = undone.unwrap_or_default();
-        Way {
-            changed: Some(self),
-            ..Way::of(command, &format!("{cost}{undone}"))
-        }
+        Way { changed: Some(self), ..Way::of(command, &format!("{cost}{undone}")) }
     }
 
     /// The name in sentences of the object in the manifests.
@@ -132,10 +129,7 @@ pub(super) struct Way<'a> {
 impl Way<'_> {
     /// A way out that changes nothing that a manifest contains.
     pub(super) fn of(command: String, cost: &str) -> Self {
-        Self {
-            step: SuggestedAction::way_out(command, cost),
-            changed: None,
-        }
+        Self { step: SuggestedAction::way_out(command, cost), changed: None }
     }
 }
 
@@ -198,10 +192,7 @@ pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<Suggeste
             ),
         ));
     }
-    if objects
-        .iter()
-        .any(|it| it.delivery.is_none() && it.controller.is_none())
-    {
+    if objects.iter().any(|it| it.delivery.is_none() && it.controller.is_none()) {
         after.push(SuggestedAction::note(
             "Make the same change in the manifest: the next `kubectl apply`, Helm upgrade or GitOps sync undoes it otherwise.",
         ));

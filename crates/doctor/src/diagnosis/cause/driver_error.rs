@@ -97,9 +97,7 @@ fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
     // Kubernetes tries.
     let elsewhere = || {
         let mut foreign = waiting.foreign_attachments();
-        foreign
-            .find_map(attach)
-            .filter(|_| waiting.holders.is_empty())
+        foreign.find_map(attach).filter(|_| waiting.holders.is_empty())
     };
     let leaving = own.filter(|it| it.metadata.is_being_deleted());
     let mut detached = waiting.foreign_attachments().chain(leaving);
@@ -151,10 +149,7 @@ fn steps(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> {
     let other = attached_elsewhere(waiting, fault).next();
     let driver = waiting.driver();
     let log = match fault.verb {
-        MOUNT => format!(
-            "For the rest, see the log of {driver}'s node plugin on {}.",
-            fault.node
-        ),
+        MOUNT => format!("For the rest, see the log of {driver}'s node plugin on {}.", fault.node),
         _ => format!(
             "For the rest, see the log of {driver}'s controller, in the container csi-attacher."
         ),

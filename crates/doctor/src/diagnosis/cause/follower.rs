@@ -14,9 +14,7 @@ use engine::model::live_pod::Pod;
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let may_be_first = waiting
-        .workload()
-        .is_some_and(|it| waiting.matches_itself(it));
+    let may_be_first = waiting.workload().is_some_and(|it| waiting.matches_itself(it));
     if waiting.pod.node.is_some() || !waiting.is_said(NO_POD_TO_FOLLOW) || may_be_first {
         return None;
     }
@@ -70,10 +68,7 @@ fn steps(
                 "Nothing. Its allocated resources and taints say what it lacks for the pod.",
             ),
             stop,
-            wait(
-                waiting,
-                "Time. The pod starts as soon as that node has room for it.",
-            ),
+            wait(waiting, "Time. The pod starts as soon as that node has room for it."),
         ];
     }
     let uncordon = SuggestedAction::way_out(

@@ -240,11 +240,7 @@ pub(super) fn wants(waiting: &WaitingPod<'_>) -> Vec<ObjectRef> {
     let autoscaler = waiting.autoscaler();
     let autoscaler = autoscaler.map(|it| wanted(it.kind(), &it.metadata));
     let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
-    workloads
-        .chain(cron_jobs)
-        .chain(autoscaler)
-        .chain(old)
-        .collect()
+    workloads.chain(cron_jobs).chain(autoscaler).chain(old).collect()
 }
 
 /// An object whose document is wanted.
@@ -304,9 +300,7 @@ fn limit(waiting: &WaitingPod<'_>) -> String {
 /// The text as the beginning of a sentence.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(chars).collect()
-    })
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// Whether the template of a workload admits a node.
@@ -328,10 +322,7 @@ impl Admits {
         };
         let facts = waiting.index.facts.objects;
         let admits = |template: &PodTemplate| Eligibility::new(template, [], facts).admits(node);
-        let free = PodTemplate {
-            node_selector: Labels::default(),
-            ..workload.template.clone()
-        };
+        let free = PodTemplate { node_selector: Labels::default(), ..workload.template.clone() };
         match (admits(&workload.template), admits(&free)) {
             (true, _) => Self::Yes,
             (false, true) => Self::WithoutSelector,
@@ -350,11 +341,7 @@ fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
 
 /// The command that waits until the pod is ready or, if the pod cannot end, until it is gone.
 fn wait(waiting: &WaitingPod<'_>, cost: &str) -> SuggestedAction {
-    let until = if waiting.pod.is_ending() {
-        "--for=delete"
-    } else {
-        "--for=condition=Ready"
-    };
+    let until = if waiting.pod.is_ending() { "--for=delete" } else { "--for=condition=Ready" };
     let pod = format!("pod/{}", waiting.pod.meta.name);
     let command = waiting.in_namespace(&["wait", until, "--timeout=10m", &pod]);
     SuggestedAction::way_out(command, cost)

@@ -43,11 +43,7 @@ fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
         format!(
             "There {}, and {} the pod.{}",
             listed(&nodes),
-            if nodes.len() == 1 {
-                "it does not take"
-            } else {
-                "none of them takes"
-            },
+            if nodes.len() == 1 { "it does not take" } else { "none of them takes" },
             if shut_out(waiting) {
                 " Its own template keeps it off: nodeSelector, node affinity or missing tolerations."
             } else {

@@ -145,8 +145,5 @@ fn steps(waiting: &WaitingPod<'_>, node: &Examined) -> Vec<SuggestedAction> {
     });
     let afterwards = delete(Purpose::Afterwards).chain([untaint]);
     let before = check.into_iter().chain(owned);
-    before
-        .chain([taint(waiting, name)])
-        .chain(afterwards)
-        .collect()
+    before.chain([taint(waiting, name)]).chain(afterwards).collect()
 }

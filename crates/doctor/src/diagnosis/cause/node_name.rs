@@ -29,9 +29,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let hostname = found.and_then(|it| it.metadata.labels.get(HOSTNAME));
     let hostname = hostname.unwrap_or(node);
     let changed = Changed::behind(waiting.pod, waiting);
-    let names_it = changed
-        .workload
-        .is_some_and(|it| it.template.node_name.is_some());
+    let names_it = changed.workload.is_some_and(|it| it.template.node_name.is_some());
     let by_selector = json!({"nodeName": null, "nodeSelector": {HOSTNAME: hostname}});
     let mut steps = vec![describe];
     match changed.kind {

@@ -29,10 +29,9 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let changed = Changed::behind(waiting.pod, waiting);
     let way = match changed.kind {
-        _ if changed.scales() => changed.change(
-            scale::command(waiting, &changed, waiting.pod, 1),
-            &scale::left(waiting),
-        ),
+        _ if changed.scales() => {
+            changed.change(scale::command(waiting, &changed, waiting.pod, 1), &scale::left(waiting))
+        }
         Some(WorkloadKind::Job | WorkloadKind::CronJob) => changed.change(
             one_at_a_time(waiting, &changed),
             "One pod works at a time, and the Job takes longer.",

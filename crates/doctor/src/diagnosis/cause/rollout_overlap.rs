@@ -69,10 +69,8 @@ fn of_the_same_owner<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
 
 /// The object that a controller rolls out, if the pods of the workload are one revision of it.
 fn owner_of_revision(workload: &Workload) -> Option<&Controller> {
-    let is_revision = matches!(
-        workload.kind,
-        WorkloadKind::ReplicaSet | WorkloadKind::ReplicationController
-    );
+    let is_revision =
+        matches!(workload.kind, WorkloadKind::ReplicaSet | WorkloadKind::ReplicationController);
     let controller = workload.metadata.controller.as_deref();
     controller.filter(|_| is_revision)
 }

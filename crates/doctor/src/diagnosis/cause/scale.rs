@@ -31,10 +31,7 @@ pub(super) fn and_delete(
         return command;
     }
     let pods = pods.iter().map(String::as_str);
-    let delete: Vec<&str> = ["delete", "--ignore-not-found"]
-        .into_iter()
-        .chain(pods)
-        .collect();
+    let delete: Vec<&str> = ["delete", "--ignore-not-found"].into_iter().chain(pods).collect();
     format!("{command} && {}", waiting.in_namespace(&delete))
 }
 
@@ -95,10 +92,7 @@ fn is_of_stateful_set(pod: &Pod) -> bool {
 /// The pods of the workload of `pod` that use the claim.
 fn of_its_workload<'a>(waiting: &WaitingPod<'a>, pod: &Pod) -> impl Iterator<Item = &'a Pod> {
     let own = pod.workload();
-    let users = waiting
-        .index
-        .users(&waiting.pod.meta.namespace, waiting.claim)
-        .iter();
+    let users = waiting.index.users(&waiting.pod.meta.namespace, waiting.claim).iter();
     users.copied().filter(move |it| it.workload() == own)
 }
 

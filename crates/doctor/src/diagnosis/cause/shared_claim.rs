@@ -38,10 +38,8 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     }
     ways.extend(together(waiting, other, &own, &theirs));
     if !owns(other) {
-        let cost = format!(
-            "{} stops, and {} gets the volume once it is gone.",
-            theirs.shown, own.shown
-        );
+        let cost =
+            format!("{} stops, and {} gets the volume once it is gone.", theirs.shown, own.shown);
         ways.push(stop(waiting, other, &theirs, &cost));
     }
     let mut steps = changed::kept(waiting, ways);
@@ -96,10 +94,7 @@ fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost:
             &format!("{cost} This run is lost, and the next one starts when it is due."),
         ),
         Some(WorkloadKind::Pod) => changed.change(delete(), cost),
-        _ => Way::of(
-            delete(),
-            &format!("{cost} {} may make another pod.", changed.shown),
-        ),
+        _ => Way::of(delete(), &format!("{cost} {} may make another pod.", changed.shown)),
     }
 }
 
@@ -169,10 +164,7 @@ fn together<'a>(
 /// Whether a rollout starts a new pod before it stops an old one.
 fn surges(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::Deployment
-        && workload
-            .strategy
-            .room(workload.replicas)
-            .is_some_and(|room| room.surge > 0)
+        && workload.strategy.room(workload.replicas).is_some_and(|room| room.surge > 0)
 }
 
 /// The object that must be deleted before pods of the changed template replace the waiting ones,
@@ -183,10 +175,9 @@ fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static st
     match own.kind? {
         WorkloadKind::Deployment => Some((None, "restarts")),
         WorkloadKind::StatefulSet => Some((Some(format!("pod/{}", pod.meta.name)), "restarts")),
-        WorkloadKind::CronJob => Some((
-            Some(WaitingPod::target_of(pod)),
-            "is given up, and the next run starts",
-        )),
+        WorkloadKind::CronJob => {
+            Some((Some(WaitingPod::target_of(pod)), "is given up, and the next run starts"))
+        }
         _ => None,
     }
 }

@@ -194,12 +194,7 @@ const OF_THE_BINDER: &str = "waiting for a volume to be created";
 /// counts, and one of the words is enough.
 const KNOWN: [(&[&str], &str); 5] = [
     (
-        &[
-            "not supported",
-            "unsupported",
-            "invalidargument",
-            "volume capability",
-        ],
+        &["not supported", "unsupported", "invalidargument", "volume capability"],
         "The class cannot give what the claim requests. A claim cannot be changed: delete it, as it holds no data, and create it with an access mode and volumeMode that the class supports, or with another class.",
     ),
     (
@@ -211,10 +206,7 @@ const KNOWN: [(&[&str], &str); 5] = [
         "The claim names no StorageClass that provisions, and no PersistentVolume fits it: size, access modes, volumeMode, class and selector must all match.",
     ),
     (
-        &[
-            "storageclass.storage.k8s.io",
-            "failed to find storage class",
-        ],
+        &["storageclass.storage.k8s.io", "failed to find storage class"],
         "See that the StorageClass exists. A claim's class cannot be changed: delete the claim, as it holds no data, and create it with another class, or create the class.",
     ),
     (
@@ -247,17 +239,12 @@ fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
 /// The steps for a message of the provisioner.
 fn answer(waiting: &WaitingPod<'_>, said: &str) -> Vec<SuggestedAction> {
     let message = said.to_lowercase();
-    let known = KNOWN
-        .into_iter()
-        .find(|(words, _)| words.iter().any(|it| message.contains(*it)));
+    let known = KNOWN.into_iter().find(|(words, _)| words.iter().any(|it| message.contains(*it)));
     let claim = waiting.found_claim();
     let is_copy = claim.is_some_and(Claim::has_data_source);
     let notes = known.map(|(_, advice)| advice).into_iter();
     let notes = notes.chain(is_copy.then_some(SOURCE));
-    [classes(waiting)]
-        .into_iter()
-        .chain(notes.map(SuggestedAction::note))
-        .collect()
+    [classes(waiting)].into_iter().chain(notes.map(SuggestedAction::note)).collect()
 }
 
 /// The advice for a claim with a data source.

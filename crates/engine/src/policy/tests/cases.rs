@@ -86,14 +86,8 @@ fn labels(pairs: &Pairs) -> Labels {
         }
         _ => key.to_owned(),
     };
-    let pairs: Vec<_> = pairs
-        .iter()
-        .map(|(key, value)| (whole(key), value))
-        .collect();
-    pairs
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()))
-        .collect()
+    let pairs: Vec<_> = pairs.iter().map(|(key, value)| (whole(key), value)).collect();
+    pairs.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
 }
 
 #[test]
@@ -165,9 +159,7 @@ fn a_notice_fits_into_a_warning_of_120_characters() {
 #[test]
 fn the_examples_of_reasons_are_in_the_cases() {
     for example in [WHY_NOW, HOW_KNOWN] {
-        let mut reasons = cases()
-            .into_iter()
-            .filter_map(|case| case.object.get("reason").cloned());
+        let mut reasons = cases().into_iter().filter_map(|case| case.object.get("reason").cloned());
         assert!(reasons.any(|reason| reason == example), "{example}");
     }
 }
@@ -187,11 +179,8 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
             Err(error) => error.to_string(),
         };
         let expected = format!("policy.yaml:{error}");
-        let agrees = if expected.ends_with(' ') {
-            said.starts_with(&expected)
-        } else {
-            said == expected
-        };
+        let agrees =
+            if expected.ends_with(' ') { said.starts_with(&expected) } else { said == expected };
         if !agrees {
             wrong += &format!("{is}\n  wanted {expected}\n  got    {said}\n");
         }
@@ -205,11 +194,7 @@ fn a_reason_is_shown_with_where_it_stands() {
         (SuppressedBy::Object, "agreed", "agreed"),
         (SuppressedBy::Namespace, "agreed", "agreed (namespace)"),
         (SuppressedBy::Namespace, "", "namespace"),
-        (
-            SuppressedBy::Exemption { line: 3 },
-            "agreed",
-            "agreed (policy, line 3)",
-        ),
+        (SuppressedBy::Exemption { line: 3 }, "agreed", "agreed (policy, line 3)"),
     ];
     for (by, reason, expected) in cases {
         let reason = reason.to_owned();

@@ -48,21 +48,15 @@ fn the_example_is_the_built_in_policy_and_leaves_nothing_out() {
 
 #[test]
 fn an_empty_file_is_the_built_in_policy() {
-    for text in [
-        "",
-        "# nothing yet\n",
-        "---\n",
-        "defaults:\nnamespaces:\nexemptions:\n",
-    ] {
+    for text in ["", "# nothing yet\n", "---\n", "defaults:\nnamespaces:\nexemptions:\n"] {
         assert_eq!(policy(text), Policy::default(), "{text:?}");
     }
 }
 
 #[test]
 fn every_yaml_block_of_the_reference_is_good() {
-    let (metadata, policies): (Vec<_>, Vec<_>) = blocks(REFERENCE, "yaml")
-        .into_iter()
-        .partition(|block| block.starts_with("metadata:"));
+    let (metadata, policies): (Vec<_>, Vec<_>) =
+        blocks(REFERENCE, "yaml").into_iter().partition(|block| block.starts_with("metadata:"));
     assert_eq!(policies.len(), 7);
     for block in policies {
         policy(block);
@@ -107,9 +101,7 @@ fn quoted(text: &str) -> Vec<&str> {
 /// The rows of the table below that heading: the key of each, and the quoted words of its other
 /// columns.
 fn rows(heading: &str) -> Vec<(&'static str, Vec<Vec<&'static str>>)> {
-    let rows = section(heading)
-        .lines()
-        .filter(|line| line.starts_with("| `"));
+    let rows = section(heading).lines().filter(|line| line.starts_with("| `"));
     rows.map(|line| {
         let mut columns = line.trim_matches('|').split('|').map(quoted);
         (columns.next().unwrap()[0], columns.collect())
@@ -137,26 +129,18 @@ fn sorted<T: Ord>(words: impl IntoIterator<Item = T>) -> Vec<T> {
 
 #[test]
 fn the_tables_of_the_reference_hold_the_keys_of_the_types() {
-    let headings = REFERENCE
-        .lines()
-        .filter_map(|line| line.strip_prefix("### `"));
+    let headings = REFERENCE.lines().filter_map(|line| line.strip_prefix("### `"));
     let top = headings.map(|heading| heading.trim_end_matches('`'));
     assert_eq!(sorted(top), sorted(known("zzz: 1")));
     let defaults = keys_of("### `defaults`");
     let entry = ["match"].iter().chain(&defaults).copied();
     let cases = [
         ("defaults: {zzz: 1}", defaults.clone()),
-        (
-            "namespaces: [{match: {names: [a]}, zzz: 1}]",
-            entry.collect(),
-        ),
+        ("namespaces: [{match: {names: [a]}, zzz: 1}]", entry.collect()),
         ("provisioners: [{zzz: 1}]", keys_of("### `provisioners`")),
         ("nodes: zzz", keys_of("### `nodes`")),
         ("defaults: {outcomes: {zzz: warn}}", keys_of("## Outcomes")),
-        (
-            "defaults: {certainty: {zzz: warn}}",
-            keys_of("## Certainty"),
-        ),
+        ("defaults: {certainty: {zzz: warn}}", keys_of("## Certainty")),
         ("defaults: {outcomes: {delay: zzz}}", keys_of("## Actions")),
     ];
     for (text, written) in cases {
@@ -165,10 +149,7 @@ fn the_tables_of_the_reference_hold_the_keys_of_the_types() {
     // If there is no table, the text contains every word.
     for (text, heading) in [
         ("exemptions: [{zzz: 1}]", "### `exemptions`"),
-        (
-            "exemptions: [{kinds: [zzz], reason: r}]",
-            "### `exemptions`",
-        ),
+        ("exemptions: [{kinds: [zzz], reason: r}]", "### `exemptions`"),
         ("namespaces: [{match: {zzz: 1}}]", "### `namespaces`"),
     ] {
         let written = quoted(section(heading));
@@ -196,13 +177,7 @@ fn the_tables_of_the_reference_hold_the_words_and_what_is_built_in() {
         let certainty = Certainty::ALL.into_iter().find(|it| it.name() == certainty);
         assert_eq!(columns[1], [at_most(certainty.unwrap()).name()]);
     }
-    let annotations = [
-        keys::ACTION,
-        keys::REMEDY,
-        keys::IGNORE,
-        keys::REASON,
-        keys::UNTIL,
-    ];
+    let annotations = [keys::ACTION, keys::REMEDY, keys::IGNORE, keys::REASON, keys::UNTIL];
     assert_eq!(keys_of("## Annotations"), annotations);
 }
 
@@ -231,22 +206,10 @@ fn the_first_example_of_the_reference_does_what_it_says() {
         resolved.decide(&Hazard::new(rule, outcome)).action
     };
     let cases = [
-        (
-            codes::ROLLING_UPDATE_OVERLAP,
-            Outcome::Deadlock,
-            Action::Fix,
-        ),
+        (codes::ROLLING_UPDATE_OVERLAP, Outcome::Deadlock, Action::Fix),
         (codes::SINGLE_POD_VOLUME, Outcome::Stuck, Action::Fix),
-        (
-            codes::LEFTOVER_ROLLING_UPDATE,
-            Outcome::Refused,
-            Action::Fix,
-        ),
-        (
-            codes::UNSUPPORTED_ACCESS_MODE,
-            Outcome::Refused,
-            Action::Deny,
-        ),
+        (codes::LEFTOVER_ROLLING_UPDATE, Outcome::Refused, Action::Fix),
+        (codes::UNSUPPORTED_ACCESS_MODE, Outcome::Refused, Action::Deny),
         (codes::FENCING_LIVE_NODE, Outcome::DataLoss, Action::Deny),
     ];
     for (rule, outcome, expected) in cases {
@@ -254,14 +217,7 @@ fn the_first_example_of_the_reference_does_what_it_says() {
             ("shop", expected),
             ("shop-eu", expected),
             // The API server would refuse that object.
-            (
-                "bank",
-                if rule == codes::LEFTOVER_ROLLING_UPDATE {
-                    expected
-                } else {
-                    Action::Warn
-                },
-            ),
+            ("bank", if rule == codes::LEFTOVER_ROLLING_UPDATE { expected } else { Action::Warn }),
         ] {
             let action = action(namespace, rule, outcome);
             assert_eq!(action, expected, "{rule} in {namespace}");
@@ -284,14 +240,9 @@ fn known_keys(text: &str) -> Vec<String> {
 fn the_schemas_know_the_keys_that_the_policy_has() {
     let parse = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
     let schema = parse(include_str!("../../../../../docs/policy.schema.json"));
-    let chart = parse(include_str!(
-        "../../../../../manifests/chart/values.schema.json"
-    ));
+    let chart = parse(include_str!("../../../../../manifests/chart/values.schema.json"));
     assert_eq!(schema["definitions"], chart["definitions"]);
-    assert_eq!(
-        schema["properties"],
-        chart["properties"]["policy"]["properties"]
-    );
+    assert_eq!(schema["properties"], chart["properties"]["policy"]["properties"]);
     let section = "/definitions/section";
     let matched = "/definitions/section/properties/match";
     let selector = "/definitions/section/properties/match/properties/selector";
@@ -302,11 +253,7 @@ fn the_schemas_know_the_keys_that_the_policy_has() {
         (matched, "namespaces: [{match: {zzz: 1}}]", ""),
         (selector, "namespaces: [{match: {selector: {zzz: 1}}}]", ""),
         ("/properties/exemptions/items", "exemptions: [{zzz: 1}]", ""),
-        (
-            "/properties/provisioners/items",
-            "provisioners: [{zzz: 1}]",
-            "",
-        ),
+        ("/properties/provisioners/items", "provisioners: [{zzz: 1}]", ""),
         ("/properties/fencing", "fencing: {zzz: 1}", ""),
     ] {
         let properties = schema.pointer(&format!("{at}/properties")).unwrap();
@@ -331,8 +278,6 @@ fn the_schemas_know_the_keys_that_the_policy_has() {
     assert!(blocks(REFERENCE, "yaml")[0].starts_with(schema));
     let repository = include_str!("../../../../../docs/gitops.md");
     let policy = blocks(repository, "yaml");
-    let mut policy = policy
-        .iter()
-        .filter_map(|it| it.strip_prefix("# .multi-attach-guard.yaml\n"));
+    let mut policy = policy.iter().filter_map(|it| it.strip_prefix("# .multi-attach-guard.yaml\n"));
     assert!(policy.next().is_some_and(|it| it.starts_with(schema)));
 }

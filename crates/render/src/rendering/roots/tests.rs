@@ -22,11 +22,7 @@ fn roots(files: &[(&str, &str)]) -> (tempfile::TempDir, Vec<Root>) {
 
 /// The roots among the files of the repository, with fetching off.
 fn found(paths: &[PathBuf], repository: &Path) -> Vec<Root> {
-    let options = FetchOptions {
-        fetch: Fetch::Never,
-        fetch_cache: None,
-        fetch_from: Vec::new(),
-    };
+    let options = FetchOptions { fetch: Fetch::Never, fetch_cache: None, fetch_from: Vec::new() };
     let places = Places {
         repository: &Repository::at(repository),
         fetcher: &Fetcher::new(&options, Duration::ZERO, |_| ()),
@@ -35,10 +31,7 @@ fn found(paths: &[PathBuf], repository: &Path) -> Vec<Root> {
 }
 
 fn names(folder: &Path, roots: &[Root]) -> Vec<PathBuf> {
-    roots
-        .iter()
-        .map(|root| root.folder.strip_prefix(folder).unwrap().to_owned())
-        .collect()
+    roots.iter().map(|root| root.folder.strip_prefix(folder).unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -57,10 +50,7 @@ fn only_what_no_other_names_is_a_root() {
         ("self/kustomization.yaml", "resources: [../self]\n"),
         ("a/kustomization.yaml", "resources: [../b]\n"),
         ("b/kustomization.yaml", "resources: [../a]\n"),
-        (
-            "far/kustomization.yaml",
-            "resources: [github.com/owner/repo//deploy?ref=v1]\n",
-        ),
+        ("far/kustomization.yaml", "resources: [github.com/owner/repo//deploy?ref=v1]\n"),
         (
             "flux/kustomization.yaml",
             "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n",
@@ -82,31 +72,19 @@ fn only_what_no_other_names_is_a_root() {
     }
     let far = &found[2];
     let url = "github.com/owner/repo//deploy?ref=v1";
-    assert_eq!(
-        far.refused,
-        Some(Reason::of(Missing::Charts, &format!("it names {url}")))
-    );
+    assert_eq!(far.refused, Some(Reason::of(Missing::Charts, &format!("it names {url}"))));
 }
 
 #[test]
 fn what_a_kustomization_may_change_is_all_that_it_reaches() {
     let (folder, found) = roots(&[
-        (
-            "all/kustomization.yaml",
-            "resources: [../db, ../web, x.yaml]\n",
-        ),
+        ("all/kustomization.yaml", "resources: [../db, ../web, x.yaml]\n"),
         ("all/x.yaml", ""),
         ("db/kustomization.yaml", "resources: [db.yaml]\n"),
         ("db/db.yaml", ""),
-        (
-            "web/kustomization.yaml",
-            "namespace: web\nresources: [base, web.yaml]\n",
-        ),
+        ("web/kustomization.yaml", "namespace: web\nresources: [base, web.yaml]\n"),
         ("web/web.yaml", ""),
-        (
-            "web/base/kustomization.yaml",
-            "resources: [in, base.yaml]\npatches: [{patch: a}]\n",
-        ),
+        ("web/base/kustomization.yaml", "resources: [in, base.yaml]\npatches: [{patch: a}]\n"),
         ("web/base/base.yaml", ""),
         ("web/base/in/kustomization.yaml", "resources: [in.yaml]\n"),
         ("web/base/in/in.yaml", ""),
@@ -141,10 +119,7 @@ fn charts_hold_all_their_files_and_their_own_charts() {
     let [broken, web] = &found[..] else {
         panic!("{found:#?}");
     };
-    assert_eq!(
-        names(folder.path(), &found),
-        ["charts/broken", "charts/web"].map(PathBuf::from)
-    );
+    assert_eq!(names(folder.path(), &found), ["charts/broken", "charts/web"].map(PathBuf::from));
     assert_eq!(broken.release, "release");
     assert_eq!(web.kind, RootKind::Chart);
     assert_eq!(web.release, "web-app");

@@ -123,10 +123,7 @@ fn what_cannot_be_read_is_said_with_the_uid() {
         let request = Request::read(review.as_bytes()).unwrap();
         assert_eq!(request.uid, "u", "{review}");
         let problem = request.problem.unwrap_or_default();
-        assert!(
-            problem.contains("have the shape of its kind"),
-            "{review}: {problem}"
-        );
+        assert!(problem.contains("have the shape of its kind"), "{review}: {problem}");
     }
     // Fields that are not read may have any depth.
     assert_eq!(replicas(&object(&format!(r#"{{"unread":{deep}}}"#))), 1);
@@ -138,29 +135,20 @@ fn what_cannot_be_read_is_said_with_the_uid() {
     let whole = review(DEPLOYMENT);
     for end in [1, 20, 40, whole.len() - whole.find("uid").unwrap()] {
         let said = refusal(&whole[..whole.len() - end]);
-        assert!(
-            said.starts_with("The body is not an AdmissionReview: "),
-            "{said}"
-        );
+        assert!(said.starts_with("The body is not an AdmissionReview: "), "{said}");
     }
 }
 
 #[test]
 fn another_version_or_kind_is_named() {
-    for (api_version, kind) in [
-        ("admission.k8s.io/v1beta1", "AdmissionReview"),
-        ("v1", "Pod"),
-        ("", ""),
-    ] {
+    for (api_version, kind) in
+        [("admission.k8s.io/v1beta1", "AdmissionReview"), ("v1", "Pod"), ("", "")]
+    {
         let review = format!(
             r#"{{"apiVersion":"{api_version}","kind":"{kind}","request":{{"uid":"u",{DEPLOYMENT}"object":{{}}}}}}"#
         );
         let request = Request::read(review.as_bytes()).unwrap();
-        assert_eq!(
-            (request.uid.as_str(), &request.object),
-            ("u", &None),
-            "{review}"
-        );
+        assert_eq!((request.uid.as_str(), &request.object), ("u", &None), "{review}");
         let problem = request.problem.unwrap_or_default();
         let named = format!("not kind \"{kind}\" of \"{api_version}\".");
         assert!(problem.contains(&named), "{review}: {problem}");
@@ -193,10 +181,7 @@ fn what_is_large_is_read_within_bounds() {
         assert_eq!(request.problem, None, "{number}");
     }
     let open = format!(r#"{{"request":{{"uid":"u","x":{}"#, "[".repeat(1_000_000));
-    assert!(matches!(
-        Request::read(open.as_bytes()),
-        Err(MalformedReview::NotJson(_))
-    ));
+    assert!(matches!(Request::read(open.as_bytes()), Err(MalformedReview::NotJson(_))));
 }
 
 #[test]
