@@ -102,9 +102,10 @@ impl Autoscaler {
     /// The number of replicas at which KEDA leaves a workload that has `replicas`, if the
     /// autoscaler is paused.
     fn paused_at(&self, replicas: i64) -> Option<i64> {
-        let annotations = &self.metadata.annotations;
-        let at = annotations.get(KEDA_PAUSED_REPLICAS);
-        at.and_then(|at| at.parse().ok())
+        self.metadata
+            .annotations
+            .get(KEDA_PAUSED_REPLICAS)
+            .and_then(|at| at.parse().ok())
             .or_else(|| self.metadata.is_set(KEDA_PAUSED).then_some(replicas))
     }
 
@@ -193,8 +194,9 @@ struct HorizontalConfig {
 
 fn scaled_to_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     let conditions: Vec<Condition> = nullable(deserializer)?;
-    let mut conditions = conditions.iter();
-    Ok(conditions.any(|it| it.kind == "ScaledToZero" && it.status == "True"))
+    Ok(conditions
+        .iter()
+        .any(|condition| condition.kind == "ScaledToZero" && condition.status == "True"))
 }
 
 /// A reference to the workload that an autoscaler scales.

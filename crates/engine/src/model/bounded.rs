@@ -227,8 +227,9 @@ mod tests {
             for rest in [0, 7] {
                 let room = ListRoom::new(entries * 8 + rest);
                 let read = read(json, &room).unwrap();
-                let kept = (read.list.len(), read.inner.unwrap().list.len(), read.map["a"].len());
-                assert_eq!(kept, (list, inner, map), "{entries}");
+                let lengths =
+                    (read.list.len(), read.inner.unwrap().list.len(), read.map["a"].len());
+                assert_eq!(lengths, (list, inner, map), "{entries}");
                 assert!(read.truth);
                 assert_eq!(room.is_short(), entries < 5, "{entries}");
             }

@@ -93,8 +93,7 @@ impl Claim {
     /// The requested class, from the older annotation or the field. An empty name requests no
     /// class, `None` the default one.
     pub fn class(&self) -> Option<&str> {
-        let annotated = self.metadata.annotations.get(CLASS_BETA);
-        annotated.or(self.spec.storage_class_name.as_deref())
+        self.metadata.annotations.get(CLASS_BETA).or(self.spec.storage_class_name.as_deref())
     }
 
     /// Whether the volume is a copy of another one or of a snapshot.

@@ -43,7 +43,7 @@ impl<'de> Deserialize<'de> for Ports {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut ports = Self::default();
         for_each(deserializer, "a list", |port: Port| {
-            let number = |amount| match amount {
+            let nonzero = |amount| match amount {
                 Some(Amount::Count(number)) if number != 0 => Some(number),
                 _ => None,
             };
@@ -52,9 +52,9 @@ impl<'de> Deserialize<'de> for Ports {
                 protocol: port.protocol.clone(),
                 ip: port.host_ip.clone(),
             };
-            let host = number(port.host_port);
+            let host = nonzero(port.host_port);
             ports.of_node.extend(host.map(taken));
-            let any = host.or(number(port.container_port));
+            let any = host.or(nonzero(port.container_port));
             ports.any.insert(taken(any.unwrap_or_default()));
         })?;
         Ok(ports)
@@ -171,11 +171,12 @@ impl ContainerList {
             Some(options) => Label::Own(options.label()),
             None => Label::OfPod,
         };
-        let mounts = container.volume_mounts.into_iter();
-        self.uses.extend(mounts.map(|it| (it.name, label.clone())));
+        self.uses
+            .extend(container.volume_mounts.into_iter().map(|mount| (mount.name, label.clone())));
         // Devices are not mounted, so they get no label.
-        let devices = container.volume_devices.into_iter();
-        self.uses.extend(devices.map(|it| (it.name, Label::Own(None))));
+        self.uses.extend(
+            container.volume_devices.into_iter().map(|device| (device.name, Label::Own(None))),
+        );
     }
 }
 
@@ -216,8 +217,7 @@ pub(super) fn mark(volumes: &mut [PodVolume], lists: [&ContainerList; 3], pod: &
         return;
     }
     let by_label = pod.se_linux_change_policy != "Recursive";
-    let of_pod = pod.se_linux_options.as_ref();
-    let of_pod = of_pod.and_then(SeLinuxOptions::label);
+    let of_pod = pod.se_linux_options.as_ref().and_then(SeLinuxOptions::label);
     let mut labels: HashMap<&Text, Option<&str>> = HashMap::new();
     for (name, label) in lists.into_iter().flat_map(|list| &list.uses) {
         let label = match label {
@@ -245,8 +245,8 @@ mod tests {
     use super::*;
 
     fn volumes(spec: &serde_json::Value) -> Box<[PodVolume]> {
-        let pod = json!({ "spec": spec }).to_string();
-        let mut json = serde_json::Deserializer::from_str(&pod);
+        let text = json!({ "spec": spec }).to_string();
+        let mut json = serde_json::Deserializer::from_str(&text);
         let pod = Workload::read(WorkloadKind::Pod, &mut json).unwrap();
         pod.template.volumes
     }
@@ -260,7 +260,7 @@ mod tests {
         let claim = |at: usize| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": "c"}});
         let all: Vec<_> = (0..500).map(claim).collect();
         let one = json!({"volumes": all, "containers": [{"volumeMounts": [{"name": "v7"}]}]});
-        let count = mounted(&one).iter().filter(|it| **it).count();
+        let count = mounted(&one).iter().filter(|is_mounted| **is_mounted).count();
         assert_eq!((count, mounted(&one)[7]), (1, true));
         let uses = [
             json!({"containers": [{}], "initContainers": [{"volumeMounts": [{"name": "v0"}]}]}),
@@ -289,7 +289,7 @@ mod tests {
         let mounts = json!([{"name": "v"}]);
         let plain = json!({"volumeMounts": mounts});
         let own = json!({"volumeMounts": mounts, "securityContext": of("s0:c2")});
-        let known = |label: &str| Some(Text::from(label));
+        let known = |text: &str| Some(Text::from(text));
         assert_eq!(label(of("s0:c1"), json!([plain])), known(":s0:c1"));
         assert_eq!(label(of("s0:c1"), json!([own])), known(":s0:c2"));
         assert_eq!(label(of("s0:c1"), json!([own, plain])), None);

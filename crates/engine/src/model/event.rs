@@ -106,9 +106,9 @@ mod tests {
     #[test]
     fn events_are_about_one_pod_or_one_claim() {
         let event = |kind: &str| {
-            let event = json!({"type": "Warning", "involvedObject":
+            let document = json!({"type": "Warning", "involvedObject":
                 {"kind": kind, "namespace": "shop", "name": "data"}});
-            serde_json::from_value::<Event>(event).unwrap()
+            serde_json::from_value::<Event>(document).unwrap()
         };
         let metadata = json!({"namespace": "shop", "name": "data"});
         let claim: Metadata = serde_json::from_value(metadata.clone()).unwrap();

@@ -14,7 +14,7 @@ pub struct Labels(Box<[(Text, Text)]>);
 impl Labels {
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let at = self.0.binary_search_by(|(it, _)| it.as_str().cmp(key));
+        let at = self.0.binary_search_by(|(own, _)| own.as_str().cmp(key));
         Some(&self.0[at.ok()?].1)
     }
 
@@ -42,8 +42,8 @@ impl Labels {
 /// The last of two equal keys counts.
 impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
-        let mut pairs: Vec<(Text, Text)> = pairs.collect();
+        let mut pairs: Vec<(Text, Text)> =
+            pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         pairs.reverse();
         pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
         pairs.dedup_by(|(one, _), (other, _)| one == other);

@@ -35,8 +35,8 @@ impl Lease {
 
     /// The time for which it is valid after a renewal.
     pub(crate) fn duration(&self) -> SignedDuration {
-        let given = self.spec.lease_duration_seconds;
-        SignedDuration::from_secs(given.filter(|it| *it > 0).unwrap_or(DURATION_SECONDS))
+        let given = self.spec.lease_duration_seconds.filter(|seconds| *seconds > 0);
+        SignedDuration::from_secs(given.unwrap_or(DURATION_SECONDS))
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
         ];
         for (spec, age, duration) in cases {
             let lease = lease(spec);
-            let found = lease.age(now).map(|age| age.as_millis());
+            let found = lease.age(now).map(|elapsed| elapsed.as_millis());
             assert_eq!(found, age, "{spec}");
             assert_eq!(lease.duration().as_secs(), duration, "{spec}");
         }

@@ -91,17 +91,21 @@ impl Pod {
 impl From<Resource<PodSpec, PodStatus>> for Pod {
     fn from(wire: Resource<PodSpec, PodStatus>) -> Self {
         let status = wire.status;
-        let condition = |name: &str| status.conditions.iter().find(|it| it.kind == name);
-        let is_true = |name: &str| condition(name).is_some_and(|it| it.status == "True");
+        let condition =
+            |name: &str| status.conditions.iter().find(|condition| condition.kind == name);
+        let is_true =
+            |name: &str| condition(name).is_some_and(|condition| condition.status == "True");
         let scheduled = condition("PodScheduled");
         let template = wire.spec.with_labels(Labels::default());
         let named = template.claims().cloned();
         // `ephemeral.VolumeClaimName` in `component-helpers/storage/ephemeral`.
         let pod = &wire.metadata.name;
-        let ephemeral = template.ephemeral.iter();
-        let created = ephemeral.map(|it| format!("{pod}-{}", it.claim.metadata.name).into());
-        let init = status.init_container_statuses.iter();
-        let mut containers = init.chain(&status.container_statuses);
+        let created = template
+            .ephemeral
+            .iter()
+            .map(|ephemeral| format!("{pod}-{}", ephemeral.claim.metadata.name).into());
+        let mut containers =
+            status.init_container_statuses.iter().chain(&status.container_statuses);
         let mounted =
             is_true("PodReadyToStartContainers") || containers.clone().any(Container::has_volumes);
         let out_of_service = Taint {
@@ -109,16 +113,20 @@ impl From<Resource<PodSpec, PodStatus>> for Pod {
             value: "nodeshutdown".into(),
             effect: "NoExecute".into(),
         };
-        let mut tolerations = template.tolerations.iter();
         Self {
             claims: named.chain(created).collect(),
-            stays_out_of_service: tolerations.any(|it| it.tolerates(&out_of_service)),
+            stays_out_of_service: template
+                .tolerations
+                .iter()
+                .any(|toleration| toleration.tolerates(&out_of_service)),
             node: template.node_name,
             ready: is_true("Ready"),
             held_up: containers.find_map(Container::another_reason).cloned(),
             mounted,
-            unschedulable: scheduled.filter(|it| it.status == "False").map(|it| it.message.clone()),
-            scheduled_at: scheduled.and_then(|it| it.last_transition_time),
+            unschedulable: scheduled
+                .filter(|scheduled| scheduled.status == "False")
+                .map(|scheduled| scheduled.message.clone()),
+            scheduled_at: scheduled.and_then(|scheduled| scheduled.last_transition_time),
             phase: status.phase,
             meta: wire.metadata,
         }

@@ -256,9 +256,10 @@ mod tests {
             ("{}", None),
         ];
         for (time, expected) in cases {
-            let metadata =
-                serde_json::from_str::<Metadata>(&format!(r#"{{"deletionTimestamp":{time}}}"#));
-            let deleted = metadata.ok().map(|it| it.is_being_deleted());
+            let deleted =
+                serde_json::from_str::<Metadata>(&format!(r#"{{"deletionTimestamp":{time}}}"#))
+                    .ok()
+                    .map(|metadata| metadata.is_being_deleted());
             assert_eq!(deleted, expected, "{time}");
         }
     }

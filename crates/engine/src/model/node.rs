@@ -213,8 +213,8 @@ impl Toleration {
         match self.operator.as_str() {
             "" | "Equal" => !self.key.is_empty() && self.value == taint.value,
             "Exists" => true,
-            "Lt" => numbers().is_some_and(|(taint, bound)| taint < bound),
-            "Gt" => numbers().is_some_and(|(taint, bound)| taint > bound),
+            "Lt" => numbers().is_some_and(|(value, bound)| value < bound),
+            "Gt" => numbers().is_some_and(|(value, bound)| value > bound),
             _ => false,
         }
     }
@@ -225,8 +225,7 @@ impl Node {
     /// are unknown.
     pub(crate) fn has(&self, requests: &[(Text, Quantity)]) -> Option<bool> {
         let has = self.status.allocatable.as_ref()?;
-        let mut requests = requests.iter();
-        Some(requests.all(|(name, amount)| has.0.get(name).is_some_and(|has| has >= amount)))
+        Some(requests.iter().all(|(name, amount)| has.0.get(name).is_some_and(|has| has >= amount)))
     }
 
     /// Whether pods with `tolerations` can be scheduled to the node despite its taints.
@@ -234,10 +233,10 @@ impl Node {
         &self,
         tolerations: &(impl Iterator<Item = &'t Toleration> + Clone),
     ) -> bool {
-        self.spec.taints.iter().all(|taint| {
-            let mut tolerations = tolerations.clone();
-            tolerations.any(|toleration| toleration.tolerates(taint))
-        })
+        self.spec
+            .taints
+            .iter()
+            .all(|taint| tolerations.clone().any(|toleration| toleration.tolerates(taint)))
     }
 }
 
@@ -273,8 +272,8 @@ impl From<NodeStateSpec> for NodeSpec {
 /// Reads whether the condition `Ready` is true or false.
 fn readiness<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
     let conditions: Vec<Condition> = nullable(deserializer)?;
-    let ready = conditions.iter().find(|it| it.kind == "Ready");
-    Ok(ready.and_then(|it| match it.status.as_str() {
+    let ready = conditions.iter().find(|condition| condition.kind == "Ready");
+    Ok(ready.and_then(|ready| match ready.status.as_str() {
         "True" => Some(true),
         "False" => Some(false),
         _ => None,
@@ -339,11 +338,14 @@ impl NodeSelectorTerm {
     /// Whether the term matches `node`.
     pub fn matches(&self, node: &Node) -> bool {
         let Metadata { name, labels, .. } = &node.metadata;
-        let mut on_fields = self.match_fields.iter();
-        let mut on_labels = self.match_expressions.iter();
         !self.is_empty()
-            && on_labels.all(|it| it.accepts(labels.get(&it.key)))
-            && on_fields.all(|it| it.key == "metadata.name" && it.accepts(Some(name)))
+            && self
+                .match_expressions
+                .iter()
+                .all(|requirement| requirement.accepts(labels.get(&requirement.key)))
+            && self.match_fields.iter().all(|requirement| {
+                requirement.key == "metadata.name" && requirement.accepts(Some(name))
+            })
     }
 }
 
@@ -404,8 +406,8 @@ mod tests {
         assert!(node.spec.out_of_service);
         assert!(node.spec.taints.is_empty());
         assert_eq!(node.status.ready, Some(false));
-        let attached = node.status.volumes_attached.iter();
-        assert!(attached.map(|it| &it.name).eq(["kubernetes.io/csi/a^1"]));
+        let attached = node.status.volumes_attached.iter().map(|volume| &volume.name);
+        assert!(attached.eq(["kubernetes.io/csi/a^1"]));
 
         for (conditions, expected) in [
             (r#"[{"type":"Ready","status":"True"}]"#, Some(true)),
@@ -415,8 +417,8 @@ mod tests {
         ] {
             let text =
                 format!(r#"{{"status":{{"conditions":{conditions},"volumesAttached":null}}}}"#);
-            let node: Node = serde_json::from_str(&text).unwrap();
-            assert_eq!(node.status.ready, expected, "{conditions}");
+            let ready = serde_json::from_str::<Node>(&text).unwrap().status.ready;
+            assert_eq!(ready, expected, "{conditions}");
         }
     }
 

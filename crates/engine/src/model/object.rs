@@ -79,9 +79,10 @@ macro_rules! kinds {
         }
 
         /// An object, reduced to the fields that decide verdicts.
-        // Values are made once and moved into an `Arc`; boxing the large ones would
-        // cost an allocation on the path of every review.
-        #[allow(clippy::large_enum_variant)]
+        #[allow(
+            clippy::large_enum_variant,
+            reason = "values are made once and moved into an `Arc`; a box would cost each review an allocation"
+        )]
         #[allow(missing_docs, reason = "each kind is named like its type")]
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Object {
@@ -180,10 +181,11 @@ impl ObjectKind {
     /// The kind for an API group (empty: core) and a kind's name; `None` for
     /// kinds that are not read, custom resources of the same name included.
     pub fn of(group: &str, kind: &str) -> Option<Self> {
-        let workloads = WorkloadKind::ALL.into_iter().map(Self::Workload);
-        workloads
+        WorkloadKind::ALL
+            .into_iter()
+            .map(Self::Workload)
             .chain(Self::OTHERS.iter().copied())
-            .find(|it| it.name() == kind && it.group() == group)
+            .find(|known| known.name() == kind && known.group() == group)
     }
 
     /// The kind for the `apiVersion` and `kind` of a manifest.

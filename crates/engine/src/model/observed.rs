@@ -38,16 +38,18 @@ pub struct Unread {
 impl Observed {
     /// Whether a resource could be read.
     pub fn has_read(&self, resource: &str) -> bool {
-        self.unread.iter().all(|it| it.resource != resource)
+        self.unread.iter().all(|unread| unread.resource != resource)
     }
 
     /// The last message about a pod that has not started: the scheduler's if it has no node, or
     /// else that of an Event about its volumes.
     pub fn said_of<'a>(&'a self, pod: &'a Pod) -> Option<&'a str> {
         let event = || {
-            let events = self.events.iter().filter(|event| event.is_about(pod));
-            let last = events.max_by_key(|event| event.said_at())?;
-            Some(last.message.as_str())
+            self.events
+                .iter()
+                .filter(|event| event.is_about(pod))
+                .max_by_key(|event| event.said_at())
+                .map(|last| last.message.as_str())
         };
         pod.unschedulable.as_deref().or_else(event)
     }

@@ -295,7 +295,7 @@ impl PodSpec {
     pub(super) fn with_labels(mut self, labels: Labels) -> PodTemplate {
         let (main, init) = (&self.containers, &self.init_containers);
         let all = [main, init, &self.ephemeral_containers];
-        mark(&mut self.volumes.kept, all, &self.security_context);
+        mark(&mut self.volumes.judged, all, &self.security_context);
         PodTemplate {
             extended_resources: extended_resources(main, init),
             host_ports: host_ports(main, init, self.host_network),
@@ -309,7 +309,7 @@ impl PodSpec {
             anti_affinity: self.affinity.pod_anti_affinity.required,
             tolerations: self.tolerations,
             spread: self.topology_spread_constraints,
-            volumes: self.volumes.kept.into_boxed_slice(),
+            volumes: self.volumes.judged.into_boxed_slice(),
             ephemeral: self.volumes.ephemeral.into_boxed_slice(),
         }
     }
@@ -338,7 +338,7 @@ pub(super) struct Required<T> {
 
 #[derive(Default)]
 struct Volumes {
-    kept: Vec<PodVolume>,
+    judged: Vec<PodVolume>,
     ephemeral: Vec<EphemeralClaim>,
 }
 
@@ -356,14 +356,15 @@ impl<'de> Deserialize<'de> for Volumes {
 
 impl Volumes {
     fn push(&mut self, index: usize, mut entry: VolumeEntry) {
-        let ephemeral = entry.ephemeral.take();
-        if let Some(mut claim) = ephemeral.and_then(|it| it.volume_claim_template) {
+        if let Some(mut claim) =
+            entry.ephemeral.take().and_then(|ephemeral| ephemeral.volume_claim_template)
+        {
             claim.metadata.name.clone_from(&entry.name);
             let claim = *claim;
             self.ephemeral.push(EphemeralClaim { index, claim });
         }
         if let Some(source) = entry.source() {
-            self.kept.push(PodVolume {
+            self.judged.push(PodVolume {
                 index,
                 name: entry.name,
                 source,
@@ -448,7 +449,7 @@ mod tests {
         for in_tree in InTreeType::all() {
             let text = format!(r#"[{{"name":"v","{}":{{"readOnly":true}}}}]"#, in_tree.field);
             let volumes: Volumes = serde_json::from_str(&text).unwrap();
-            let source = volumes.kept.into_iter().next().map(|it| it.source);
+            let source = volumes.judged.into_iter().next().map(|volume| volume.source);
             let expected = PodVolumeSource::Inline { in_tree, read_only: true };
             assert_eq!(
                 source,

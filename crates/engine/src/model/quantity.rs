@@ -34,8 +34,11 @@ impl Quantity {
             exponent => 10_f64.powi(exponent.strip_prefix(['e', 'E'])?.parse().ok()?),
         };
         let bytes = (number.parse::<f64>().ok()? * scale).ceil();
-        // Sizes of real disks are far below 2^53, where a float is still exact.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "sizes of real disks are far below 2^53, where a float is still exact"
+        )]
         (bytes.is_finite() && bytes >= 0.0).then_some(Self(bytes as u128))
     }
 }

@@ -44,7 +44,7 @@ pub struct Requirement {
 impl Requirement {
     /// Whether a label with this value (`None`: missing) satisfies the requirement.
     pub(crate) fn accepts(&self, value: Option<&str>) -> bool {
-        let listed = |value: &str| self.values.iter().any(|candidate| candidate == value);
+        let listed = |label: &str| self.values.iter().any(|candidate| candidate == label);
         match (self.operator, value) {
             (Operator::In, Some(value)) => listed(value),
             (Operator::NotIn, Some(value)) => !listed(value),
@@ -80,8 +80,11 @@ pub struct LabelSelector {
 impl LabelSelector {
     /// Whether `labels` satisfy the selector.
     pub fn matches(&self, labels: &Labels) -> bool {
-        let mut expressions = self.match_expressions.iter();
-        self.match_labels.is_subset(labels) && expressions.all(|it| it.accepts(labels.get(&it.key)))
+        self.match_labels.is_subset(labels)
+            && self
+                .match_expressions
+                .iter()
+                .all(|requirement| requirement.accepts(labels.get(&requirement.key)))
     }
 
     /// Whether it matches only objects that have this value of the label.

@@ -93,7 +93,7 @@ impl StorageClass {
             values: expression.values.clone(),
         };
         let terms = self.allowed_topologies.iter().map(|term| NodeSelectorTerm {
-            match_expressions: (term.match_label_expressions.iter().map(requirement)).collect(),
+            match_expressions: term.match_label_expressions.iter().map(requirement).collect(),
             match_fields: Box::default(),
         });
         let node_selector_terms: Box<[_]> = terms.filter(|term| !term.is_empty()).collect();
@@ -144,6 +144,6 @@ pub struct CsiNodeSpec {
 impl CsiNode {
     /// Whether the node has the driver.
     pub(crate) fn has(&self, driver: &str) -> bool {
-        self.spec.drivers.iter().any(|it| it.name == driver)
+        self.spec.drivers.iter().any(|installed| installed.name == driver)
     }
 }

@@ -96,14 +96,15 @@ impl WrittenStrategy {
         if self.r#type == "OnDelete" {
             return i64::MAX;
         }
-        let rolling = self.rolling_update.as_ref();
-        rolling.and_then(|rolling| rolling.partition).unwrap_or(0)
+        self.rolling_update.as_ref().and_then(|rolling| rolling.partition).unwrap_or(0)
     }
 
     /// Whether a Rollout adds required anti-affinity between the pods of two revisions.
     pub(super) fn keeps_revisions_apart(&self) -> bool {
-        let settings = self.blue_green.as_ref().or(self.canary.as_ref());
-        settings.is_some_and(|it| it.anti_affinity.required.is_some())
+        self.blue_green
+            .as_ref()
+            .or(self.canary.as_ref())
+            .is_some_and(|settings| settings.anti_affinity.required.is_some())
     }
 
     /// The volumes, by name, that hook pods of a DeploymentConfig mount while other pods run.
@@ -113,8 +114,10 @@ impl WrittenStrategy {
             "Recreate" => &mut self.recreate_params,
             _ => return Box::default(),
         };
-        let hooks = [&mut params.pre, &mut params.post].into_iter();
-        hooks.flat_map(|hook| std::mem::take(&mut hook.exec_new_pod.volumes)).collect()
+        [&mut params.pre, &mut params.post]
+            .into_iter()
+            .flat_map(|hook| std::mem::take(&mut hook.exec_new_pod.volumes))
+            .collect()
     }
 
     fn built_in(self, defaults: [Amount; 2]) -> Strategy {

@@ -78,8 +78,7 @@ impl Volume {
     /// Its class; empty if it has none. The older annotation takes precedence
     /// (`GetPersistentVolumeClass` in the Kubernetes source).
     pub fn class(&self) -> &str {
-        let annotated = self.metadata.annotations.get(CLASS_BETA);
-        annotated.unwrap_or(&self.spec.storage_class_name)
+        self.metadata.annotations.get(CLASS_BETA).unwrap_or(&self.spec.storage_class_name)
     }
 }
 

@@ -75,8 +75,8 @@ impl From<Resource<Spec, Status>> for VolumeAttachment {
             volume: written.spec.source.persistent_volume_name,
             node: written.spec.node_name,
             attached: status.attached,
-            attach_error: status.attach_error.map(|it| it.message),
-            detach_error: status.detach_error.map(|it| it.message),
+            attach_error: status.attach_error.map(|error| error.message),
+            detach_error: status.detach_error.map(|error| error.message),
         }
     }
 }

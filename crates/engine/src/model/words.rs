@@ -30,7 +30,7 @@ macro_rules! words {
 
             /// The variant of that word.
             pub fn from_name(name: &str) -> Option<Self> {
-                Self::ALL.into_iter().find(|it| it.name() == name)
+                Self::ALL.into_iter().find(|word| word.name() == name)
             }
         }
 
@@ -76,6 +76,6 @@ pub fn cut(text: &str, length: usize) -> String {
     if text.chars().nth(length).is_none() {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(length.saturating_sub(1)).collect();
-    format!("{kept}…")
+    let beginning: String = text.chars().take(length.saturating_sub(1)).collect();
+    format!("{beginning}…")
 }

@@ -114,8 +114,7 @@ impl WorkloadKind {
 
     /// Whether one of the label keys tells the pods of two revisions apart.
     pub(crate) fn has_revision_label(self, keys: &[Text]) -> bool {
-        let revision = self.revision_label();
-        revision.is_some_and(|label| keys.iter().any(|key| key == label))
+        self.revision_label().is_some_and(|label| keys.iter().any(|key| key == label))
     }
 }
 
@@ -181,8 +180,7 @@ impl Workload {
     /// The claims of a bare pod's generic ephemeral volumes, with their names.
     pub fn ephemeral_claims(&self) -> impl Iterator<Item = (String, &Claim)> {
         let is_pod = self.kind == WorkloadKind::Pod;
-        let own = self.template.ephemeral.iter().filter(move |_| is_pod);
-        own.map(|ephemeral| {
+        self.template.ephemeral.iter().filter(move |_| is_pod).map(|ephemeral| {
             let volume = &ephemeral.claim.metadata.name;
             (format!("{}-{volume}", self.metadata.name), &ephemeral.claim)
         })
@@ -260,8 +258,9 @@ impl Workload {
     /// For each claim template, in order, the name of the claims that it creates, without the dash
     /// and the pod's ordinal.
     pub fn claim_stems(&self) -> impl Iterator<Item = String> {
-        let templates = self.claim_templates.iter();
-        templates.map(|template| format!("{}-{}", template.metadata.name, self.metadata.name))
+        self.claim_templates
+            .iter()
+            .map(|template| format!("{}-{}", template.metadata.name, self.metadata.name))
     }
 
     /// Whether a claim template creates `claim` for one of the pods (`data-postgres-0`).
@@ -279,8 +278,8 @@ impl Workload {
         if !self.ordinals().contains(&number) || number.to_string() != ordinal {
             return None;
         }
-        let template = stem.strip_suffix(self.metadata.name.as_str())?.strip_suffix('-')?;
-        self.claim_templates.iter().find(|claim| claim.metadata.name == template)
+        let name = stem.strip_suffix(self.metadata.name.as_str())?.strip_suffix('-')?;
+        self.claim_templates.iter().find(|template| template.metadata.name == name)
     }
 
     /// The ordinals of a StatefulSet's pods.

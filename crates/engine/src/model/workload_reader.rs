@@ -226,8 +226,9 @@ impl Status {
 /// Whether the conditions of a Job say that it is complete or has failed.
 fn has_ended<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     let mut has_ended = false;
-    for_each(deserializer, "a list", |it: Condition| {
-        has_ended |= matches!(it.kind.as_str(), "Complete" | "Failed") && it.status == "True";
+    for_each(deserializer, "a list", |condition: Condition| {
+        has_ended |=
+            matches!(condition.kind.as_str(), "Complete" | "Failed") && condition.status == "True";
     })?;
     Ok(has_ended)
 }

@@ -109,9 +109,13 @@ impl Policy {
                 ends_override: false,
             });
         }
-        let sections = possible.iter().copied().chain([entry]);
-        let overrides = sections.filter_map(|section| self.setting(section, |it| it.overrides));
-        let overrides = overrides.max().unwrap_or(Overrides::Allow);
+        let overrides = possible
+            .iter()
+            .copied()
+            .chain([entry])
+            .filter_map(|section| self.setting(section, |settings| settings.overrides))
+            .max()
+            .unwrap_or(Overrides::Allow);
         let object_may_override = overrides == Overrides::Allow;
         let namespace_may = overrides != Overrides::Forbid;
         let mut read =
@@ -175,16 +179,19 @@ impl<'a> Resolved<'a> {
     /// Decides about the finding of a hazard.
     pub(crate) fn decide(&self, hazard: &Hazard) -> Directive {
         self.decide_as(hazard, |section| {
-            let in_file = self.policy.setting(section, |it| it.action(hazard));
-            in_file.unwrap_or(built_in(hazard.outcome))
+            self.policy
+                .setting(section, |settings| settings.action(hazard))
+                .unwrap_or(built_in(hazard.outcome))
         })
     }
 
     /// Decides about an object that is too complex to judge because it is larger than any real one.
     pub(crate) fn decide_oversized(&self, hazard: &Hazard) -> Directive {
-        self.decide_as(hazard, |section| match self.policy.setting(section, |it| it.too_complex) {
-            Some(Strictness::Warn) => Action::Warn,
-            Some(Strictness::Deny) | None => Action::Deny,
+        self.decide_as(hazard, |section| {
+            match self.policy.setting(section, |settings| settings.too_complex) {
+                Some(Strictness::Warn) => Action::Warn,
+                Some(Strictness::Deny) | None => Action::Deny,
+            }
         })
     }
 
@@ -193,22 +200,21 @@ impl<'a> Resolved<'a> {
         let outcome = hazard.outcome;
         let suppressed = self.suppression(hazard.rule);
         let asked = self.asked(outcome);
-        let decide = |asked: Option<Action>| {
-            let decide_in = |section: &Section| {
+        let decide = |requested: Option<Action>| {
+            self.strictest(|section| {
                 // An unknown outcome is never certain, so only the outcome limits the action.
                 let at_most = match outcome {
                     Outcome::Unknown => Action::Deny,
                     _ => self.at_most(section, hazard.certainty),
                 };
-                let action = asked.unwrap_or_else(|| in_file(section));
+                let action = requested.unwrap_or_else(|| in_file(section));
                 (self.softened(section, action).max(at_most), at_most)
-            };
-            self.strictest(decide_in)
+            })
         };
-        let (action, at_most) = decide(asked.as_ref().map(|(action, _)| *action));
+        let (decided, at_most) = decide(asked.as_ref().map(|(action, _)| *action));
         let lowered =
-            asked.filter(|_| suppressed.is_none() && action > decide(None).0).map(|(_, by)| by);
-        let action = suppressed.as_ref().map_or(action, |_| Action::Ignore);
+            asked.filter(|_| suppressed.is_none() && decided > decide(None).0).map(|(_, by)| by);
+        let action = suppressed.as_ref().map_or(decided, |_| Action::Ignore);
         Directive {
             action,
             without_remedy: action.without_remedy(outcome).max(at_most),
@@ -219,8 +225,9 @@ impl<'a> Resolved<'a> {
     }
 
     fn suppression(&self, rule: &str) -> Option<Suppressed> {
-        let mut exemptions = self.policy.exemptions.iter();
-        if let Some(exemption) = exemptions.find(|it| it.covers(&self.target, rule)) {
+        if let Some(exemption) =
+            self.policy.exemptions.iter().find(|exemption| exemption.covers(&self.target, rule))
+        {
             let line = exemption.line;
             let by = SuppressedBy::Exemption { line };
             return Some(Suppressed::new(by, &exemption.reason));
@@ -253,28 +260,26 @@ impl<'a> Resolved<'a> {
     /// The strictest action that is allowed for findings of that certainty.
     fn at_most(&self, section: &Section, certainty: Certainty) -> Action {
         self.policy
-            .setting(section, |it| it.certainty.get(&certainty).copied())
+            .setting(section, |settings| settings.certainty.get(&certainty).copied())
             .unwrap_or(at_most(certainty))
     }
 
     /// The treatment of an update that starts a rollout and did not cause the fault.
     pub fn existing(&self) -> Strictness {
         self.strictest(|section| {
-            let existing = self.policy.setting(section, |it| it.existing);
-            existing.unwrap_or_default()
+            self.policy.setting(section, |settings| settings.existing).unwrap_or_default()
         })
     }
 
     /// The strictest, which is the least, of the values in the sections that may apply.
     fn strictest<T: Ord>(&self, said_in: impl Fn(&Section) -> T) -> T {
-        let possible = self.possible.iter().map(|section| said_in(section));
-        possible.fold(said_in(self.entry), Ord::min)
+        self.possible.iter().map(|section| said_in(section)).fold(said_in(self.entry), Ord::min)
     }
 
     /// Lowers a denial or a fix to a warning for an object with a controller, which would undo a
     /// fix and retry a refused object forever.
     fn softened(&self, section: &Section, action: Action) -> Action {
-        let controlled = self.policy.setting(section, |it| it.controlled);
+        let controlled = self.policy.setting(section, |settings| settings.controlled);
         match action {
             Action::Deny | Action::Fix
                 if self.target.controlled && controlled != Some(Controlled::Judge) =>
@@ -289,7 +294,7 @@ impl<'a> Resolved<'a> {
         self.object
             .remedy
             .or(self.namespace.remedy)
-            .or_else(|| self.policy.setting(self.entry, |it| it.remedy))
+            .or_else(|| self.policy.setting(self.entry, |settings| settings.remedy))
             .unwrap_or_default()
     }
 }

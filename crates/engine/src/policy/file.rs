@@ -163,17 +163,21 @@ impl Policy {
             PolicyError::not_text(file, &String::from_utf8_lossy(good))
         })?;
         let options = serde_saphyr::options! { with_snippet: false };
-        let read: Option<File> = serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| PolicyError::from_yaml(file, &error))?;
-        let read = read.unwrap_or_default();
+        let read = serde_saphyr::from_str_with_options::<Option<File>>(text, options)
+            .map_err(|error| PolicyError::from_yaml(file, &error))?
+            .unwrap_or_default();
         let built_in = Self::default();
         Ok(Self {
             defaults: built_in.defaults.overlaid(read.defaults),
             nodes: read.nodes.unwrap_or(built_in.nodes),
-            namespaces: (read.namespaces.into_iter())
+            namespaces: read
+                .namespaces
+                .into_iter()
                 .map(|entry| namespace_entry(entry, file))
                 .collect::<Result<_, _>>()?,
-            exemptions: (read.exemptions.into_iter())
+            exemptions: read
+                .exemptions
+                .into_iter()
                 .map(|entry| exemption(entry, file))
                 .collect::<Result<_, _>>()?,
             provisioners: provisioners(read.provisioners, file)?,
@@ -215,8 +219,8 @@ fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyErr
 }
 
 fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, PolicyError> {
-    let it = read.value;
-    let problem = match (it.operator, it.values.is_empty()) {
+    let expression = read.value;
+    let problem = match (expression.operator, expression.values.is_empty()) {
         (Operator::In | Operator::NotIn, true) => {
             Some("In and NotIn compare with \"values\"; give at least one")
         }
@@ -228,7 +232,8 @@ fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, Pol
     if let Some(problem) = problem {
         return Err(PolicyError::senseless(file, read.referenced, problem));
     }
-    Ok(Requirement { key: it.key, operator: it.operator, values: it.values })
+    let Expression { key, operator, values } = expression;
+    Ok(Requirement { key, operator, values })
 }
 
 fn exemption(read: Spanned<Exemption>, file: &str) -> Result<Exemption, PolicyError> {
@@ -253,8 +258,7 @@ fn provisioners(
     let mut known: Vec<ProvisionerOverride> = Vec::with_capacity(read.len());
     for entry in read {
         let value = entry.value;
-        let twice = known.iter().any(|earlier| earlier.name == value.name);
-        let twice = twice.then(|| {
+        let twice = known.iter().any(|earlier| earlier.name == value.name).then(|| {
             let name = &value.name;
             format!("the policy names provisioner {name:?} twice; keep one of the two")
         });

@@ -51,22 +51,23 @@ impl Policy {
 
     /// Whether the account may take the volumes of nodes that are alive.
     pub(crate) fn may_fence(&self, account: &str) -> bool {
-        let mut accounts = self.fencing_accounts.iter();
-        accounts.any(|known| known.0.matches(account))
+        self.fencing_accounts.iter().any(|known| known.0.matches(account))
     }
 
     /// The exemptions in file order: the line where each begins, counted from 1, and the reason for
     /// it.
     pub fn exemptions(&self) -> impl Iterator<Item = (u64, &str)> {
-        let exemptions = self.exemptions.iter();
-        exemptions.map(|exemption| (exemption.line, exemption.reason.as_str()))
+        self.exemptions.iter().map(|exemption| (exemption.line, exemption.reason.as_str()))
     }
 
     /// The names of objects of `namespace` that an exemption chooses, as regular expressions.
     pub(crate) fn names_exempt_in(&self, namespace: &str) -> Vec<String> {
-        let here =
-            |it: &&Exemption| is_unset_or_any(&it.namespaces, |glob| glob.matches(namespace));
-        let names: BTreeSet<String> = (self.exemptions.iter().filter(here))
+        let names: BTreeSet<String> = self
+            .exemptions
+            .iter()
+            .filter(|exemption| {
+                is_unset_or_any(&exemption.namespaces, |glob| glob.matches(namespace))
+            })
             .flat_map(|exemption| exemption.names.iter().map(Glob::to_regex))
             .collect();
         names.into_iter().collect()
@@ -85,7 +86,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             defaults: Section {
-                outcomes: BTreeMap::from(Outcome::ALL.map(|it| (it, built_in(it)))),
+                outcomes: BTreeMap::from(Outcome::ALL.map(|outcome| (outcome, built_in(outcome)))),
                 rules: BTreeMap::from([
                     (Rule(codes::LEFTOVER_ROLLING_UPDATE), Action::Fix),
                     (Rule(codes::UNSUPPORTED_STRATEGY), Action::Warn),
@@ -95,7 +96,9 @@ impl Default for Policy {
                 controlled: Some(Controlled::Warn),
                 existing: Some(Strictness::Deny),
                 too_complex: Some(Strictness::Deny),
-                certainty: BTreeMap::from(Certainty::ALL.map(|it| (it, at_most(it)))),
+                certainty: BTreeMap::from(
+                    Certainty::ALL.map(|certainty| (certainty, at_most(certainty))),
+                ),
             },
             nodes: Nodes::Auto,
             namespaces: Vec::new(),
@@ -188,10 +191,10 @@ struct Exemption {
 
 impl Exemption {
     fn covers(&self, target: &Target<'_>, rule: &str) -> bool {
-        is_unset_or_any(&self.rules, |it| it.0 == rule)
-            && is_unset_or_any(&self.kinds, |it| it.0 == target.kind)
-            && is_unset_or_any(&self.namespaces, |it| it.matches(target.namespace))
-            && is_unset_or_any(&self.names, |it| it.matches(target.name))
+        is_unset_or_any(&self.rules, |named| named.0 == rule)
+            && is_unset_or_any(&self.kinds, |kind| kind.0 == target.kind)
+            && is_unset_or_any(&self.namespaces, |glob| glob.matches(target.namespace))
+            && is_unset_or_any(&self.names, |glob| glob.matches(target.name))
     }
 }
 

@@ -77,20 +77,20 @@ fn unknown_rule(rule: &str) -> String {
         Some(meant) => format!("; did you mean \"{meant}\"?"),
         None => ".".to_owned(),
     };
-    let (key, shown) = (keys::IGNORE, cut(rule, MOST_SHOWN));
-    format!("{key}: there is no rule \"{shown}\"{end}")
+    let (key, rule) = (keys::IGNORE, cut(rule, MOST_SHOWN));
+    format!("{key}: there is no rule \"{rule}\"{end}")
 }
 
 /// The reason for which an override until then does not count at `now`; `None` if it counts.
 fn ended(until: &str, now: Option<Timestamp>) -> Option<String> {
-    let (key, shown) = (keys::UNTIL, cut(until, MOST_SHOWN));
+    let (key, written) = (keys::UNTIL, cut(until, MOST_SHOWN));
     let Some(end) = end(until) else {
         return Some(format!(
-            "{key}: \"{shown}\" is neither a date nor an RFC 3339 time, so the keys are ignored."
+            "{key}: \"{written}\" is neither a date nor an RFC 3339 time, so the keys are ignored."
         ));
     };
     let is_over = now.is_some_and(|now| now >= end);
-    is_over.then(|| format!("multi-attach-guard.dev keys are ignored: {key} was {shown}."))
+    is_over.then(|| format!("multi-attach-guard.dev keys are ignored: {key} was {written}."))
 }
 
 /// The end of an override: a time, or the end of a day in UTC.
@@ -150,15 +150,17 @@ impl<'a> Honoured<'a> {
         let why = if is_allowed {
             until.and_then(|until| ended(until, target.now))
         } else {
-            let why = "multi-attach-guard.dev keys are ignored: the policy forbids overrides here.";
-            Some(why.to_owned())
+            Some(
+                "multi-attach-guard.dev keys are ignored: the policy forbids overrides here."
+                    .to_owned(),
+            )
         };
         if let Some(why) = why {
             passed_over.push(PassedOver { source, why, ends_override: true });
             return Self::default();
         }
-        let reason = get(keys::REASON).map(str::trim);
-        let reason = reason.filter(|it| is_said(it)).unwrap_or_default();
+        let reason =
+            get(keys::REASON).map(str::trim).filter(|reason| is_said(reason)).unwrap_or_default();
         Self::explained(source, values, reason, passed_over)
     }
 
@@ -170,7 +172,7 @@ impl<'a> Honoured<'a> {
         passed_over: &mut Vec<PassedOver<'a>>,
     ) -> Self {
         let on_object = source == OverrideSource::Object;
-        let lack = match reason {
+        let problem = match reason {
             "" => Some(format!("add {} to say why.", keys::REASON)),
             reason if keys::PLACEHOLDERS.contains(&reason) => {
                 Some(format!("{} is still the example.", keys::REASON))
@@ -178,9 +180,9 @@ impl<'a> Honoured<'a> {
             _ => None,
         };
         let mut lacking = Vec::new();
-        let mut with_reason = |needed: bool, key| match &lack {
-            Some(lack) if needed => {
-                lacking.push(format!("{key} is ignored: {lack}"));
+        let mut with_reason = |needed: bool, key| match &problem {
+            Some(problem) if needed => {
+                lacking.push(format!("{key} is ignored: {problem}"));
                 false
             }
             _ => true,
@@ -190,7 +192,7 @@ impl<'a> Honoured<'a> {
         // The administrators of the cluster set up a Namespace, often with labels, which cannot
         // contain a sentence: there, only silence needs a reason.
         let action = known_word(keys::ACTION, action, Action::ALL, &mut unknown)
-            .filter(|it| with_reason(on_object || *it == Action::Ignore, keys::ACTION));
+            .filter(|action| with_reason(on_object || *action == Action::Ignore, keys::ACTION));
         let remedy = known_word(keys::REMEDY, remedy, RemedyChoice::ALL, &mut unknown)
             .filter(|_| with_reason(on_object, keys::REMEDY));
         let ignore = ignore.filter(|_| with_reason(true, keys::IGNORE)).unwrap_or_default();

@@ -191,8 +191,10 @@ impl LiveLookups {
     /// Whether so many nodes are looked up that a list of all nodes is better.
     pub(super) fn has_enough_nodes(&self, kind: ObjectKind) -> bool {
         let pending = self.pending.borrow();
-        let requests = pending.iter().chain(self.responses.keys());
-        let of_nodes = requests.filter(|request| request.kind == ObjectKind::Node);
+        let of_nodes = pending
+            .iter()
+            .chain(self.responses.keys())
+            .filter(|request| request.kind == ObjectKind::Node);
         kind == ObjectKind::Node && of_nodes.count() > MAX_NODES
     }
 

@@ -18,7 +18,7 @@ use crate::model::workload::Workload;
 
 /// Declares the types that are stored, each with the kind of its objects.
 macro_rules! stored {
-    ($($kind:ident($it:ident): $object_kind:expr,)*) => {
+    ($($kind:ident($object:ident): $object_kind:expr,)*) => {
         /// An object, reduced to the fields that decide about other objects. Cloning it is cheap.
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs, reason = "each variant holds what its name says")]
@@ -38,7 +38,7 @@ macro_rules! stored {
             /// The key that identifies the object.
             pub fn key(&self) -> ObjectKey<'_> {
                 match self {
-                    $(Self::$kind($it) => ObjectKey::of($object_kind, &$it.metadata),)*
+                    $(Self::$kind($object) => ObjectKey::of($object_kind, &$object.metadata),)*
                 }
             }
 
@@ -63,18 +63,18 @@ macro_rules! stored {
 }
 
 stored! {
-    Workload(it): ObjectKind::Workload(it.kind),
-    Claim(it): ObjectKind::Claim,
-    Volume(it): ObjectKind::Volume,
-    StorageClass(it): ObjectKind::StorageClass,
-    CsiDriver(it): ObjectKind::CsiDriver,
-    Node(it): ObjectKind::Node,
-    Namespace(it): ObjectKind::Namespace,
-    Autoscaler(it): it.kind(),
-    Lease(it): ObjectKind::Lease,
-    RuntimeClass(it): ObjectKind::RuntimeClass,
-    VolumeAttachment(it): ObjectKind::VolumeAttachment,
-    CsiNode(it): ObjectKind::CsiNode,
+    Workload(object): ObjectKind::Workload(object.kind),
+    Claim(object): ObjectKind::Claim,
+    Volume(object): ObjectKind::Volume,
+    StorageClass(object): ObjectKind::StorageClass,
+    CsiDriver(object): ObjectKind::CsiDriver,
+    Node(object): ObjectKind::Node,
+    Namespace(object): ObjectKind::Namespace,
+    Autoscaler(object): object.kind(),
+    Lease(object): ObjectKind::Lease,
+    RuntimeClass(object): ObjectKind::RuntimeClass,
+    VolumeAttachment(object): ObjectKind::VolumeAttachment,
+    CsiNode(object): ObjectKind::CsiNode,
 }
 
 /// A type of object that can be stored.
@@ -103,15 +103,18 @@ impl StoredObject {
     /// Whether it may decide about other objects. If its owner is judged in every cluster, the
     /// owner decides instead, unless the object has pods with claims of its own.
     pub(super) fn is_kept(&self) -> bool {
-        let uses_claims = |it: &Workload| it.has_pods() && it.template.claims().next().is_some();
-        !self.is_owned() || Workload::of(self).is_some_and(uses_claims)
+        !self.is_owned()
+            || Workload::of(self).is_some_and(|workload| {
+                workload.has_pods() && workload.template.claims().next().is_some()
+            })
     }
 
     /// Whether it names an owner that is judged in every cluster. Owners of other kinds may not be
     /// watched.
     pub(super) fn is_owned(&self) -> bool {
-        let owner = Workload::of(self).and_then(Workload::judged_owner);
-        owner.is_some_and(|(kind, _)| kind.is_built_in())
+        Workload::of(self)
+            .and_then(Workload::judged_owner)
+            .is_some_and(|(kind, _)| kind.is_built_in())
     }
 
     /// The object's kind.
@@ -141,8 +144,8 @@ impl StoredObject {
                 kind: &autoscaler.spec.scale_target_ref.kind,
                 name: &autoscaler.spec.scale_target_ref.name,
             }),
-            Self::VolumeAttachment(it) if it.attached => {
-                add(IndexKey::Attached(&it.volume));
+            Self::VolumeAttachment(attachment) if attachment.attached => {
+                add(IndexKey::Attached(&attachment.volume));
             }
             Self::Claim(_)
             | Self::VolumeAttachment(_)

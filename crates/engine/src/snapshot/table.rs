@@ -60,8 +60,7 @@ impl Table {
 
     /// Every object, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &StoredObject> {
-        let rows = self.kinds.values().flat_map(HashMap::values);
-        rows.map(|row| &row.object)
+        self.kinds.values().flat_map(HashMap::values).map(|row| &row.object)
     }
 
     /// A superset of the objects with this index key.
@@ -75,11 +74,9 @@ impl Table {
         &'s self,
         keys: &[IndexKey<'_>],
     ) -> impl Iterator<Item = &'s StoredObject> + use<'s> {
-        let found = keys.iter().map(|key| self.with(*key));
-        let shortest = found.min_by_key(|it| it.len());
+        let shortest = keys.iter().map(|key| self.with(*key)).min_by_key(|objects| objects.len());
         let all = shortest.is_none().then(|| self.iter());
-        let shortest = shortest.unwrap_or_default().iter();
-        shortest.chain(all.into_iter().flatten())
+        shortest.unwrap_or_default().iter().chain(all.into_iter().flatten())
     }
 
     /// Whether the current list of the kind contains the same object.
@@ -105,9 +102,8 @@ impl Table {
             of_kind.insert(name, row);
         }
         for hash in self.index_hashes(object) {
-            let found = self.index.entry(hash);
             // Most index keys have one object.
-            let found = found.or_insert_with(|| Vec::with_capacity(1));
+            let found = self.index.entry(hash).or_insert_with(|| Vec::with_capacity(1));
             found.push(object.clone());
         }
         true
@@ -115,8 +111,9 @@ impl Table {
 
     /// Removes the object with this key. Returns whether there was one.
     pub(super) fn remove(&mut self, key: ObjectKey<'_>) -> bool {
-        let of_kind = self.kinds.get_mut(&key.kind);
-        let Some(row) = of_kind.and_then(|it| it.remove(&name_of(key))) else {
+        let Some(row) =
+            self.kinds.get_mut(&key.kind).and_then(|of_kind| of_kind.remove(&name_of(key)))
+        else {
             return false;
         };
         self.remove_from_index(&row.object);
@@ -153,7 +150,7 @@ impl Table {
                 continue;
             };
             let found = entry.get_mut();
-            if let Some(at) = found.iter().position(|it| it.is_same(object)) {
+            if let Some(at) = found.iter().position(|indexed| indexed.is_same(object)) {
                 found.swap_remove(at);
             }
             if found.is_empty() {
@@ -187,8 +184,8 @@ mod tests {
 
     fn named(table: &Table, colour: &str) -> Vec<String> {
         let key = IndexKey::NodeLabel { key: colour, value: "yes" };
-        let found = table.with(key).iter();
-        let mut names: Vec<_> = found.map(|node| node.key().name.to_owned()).collect();
+        let mut names: Vec<_> =
+            table.with(key).iter().map(|node| node.key().name.to_owned()).collect();
         names.sort_unstable();
         names
     }

@@ -90,16 +90,16 @@ fn names<'a>(workloads: &[&'a Workload]) -> Vec<&'a str> {
 }
 
 fn nodes(view: View<'_>, hint: Option<NodeHint<'_>>) -> (bool, Vec<String>) {
-    let nodes = view.nodes(hint);
-    let mut names: Vec<_> = nodes.map(|node| node.metadata.name.to_string()).collect();
+    let mut names: Vec<_> = view.nodes(hint).map(|node| node.metadata.name.to_string()).collect();
     names.sort_unstable();
     (view.knows_nodes(), names)
 }
 
 fn visited(view: View<'_>, namespace: Option<&str>, labels: &[(&str, &str)]) -> Vec<String> {
-    let workloads = view.workloads_with(namespace, labels.iter().copied().collect());
-    let names = workloads.map(|it| format!("{}/{}", it.metadata.namespace, it.metadata.name));
-    let mut names: Vec<_> = names.collect();
+    let mut names: Vec<_> = view
+        .workloads_with(namespace, labels.iter().copied().collect())
+        .map(|workload| format!("{}/{}", workload.metadata.namespace, workload.metadata.name))
+        .collect();
     names.sort_unstable();
     names
 }
@@ -259,8 +259,8 @@ fn a_user_of_a_claim_does_not_hide_behind_an_owner() {
             "labels": {"pod-template-hash": "6d4", "controller-revision-hash": "6d4", "job-name": "x"}});
         let mut cluster = filled([using(owned, "data", metadata, json!({}))]);
         if let Some((claim, uid)) = there {
-            let metadata = json!({"namespace": "shop", "name": "o", "uid": uid});
-            cluster.apply(using(owner, claim, metadata, more.clone()));
+            let owner_metadata = json!({"namespace": "shop", "name": "o", "uid": uid});
+            cluster.apply(using(owner, claim, owner_metadata, more.clone()));
         }
         let users = names(&cluster.view().workloads_using("shop", "data"));
         let is_seen = users.contains(&"owned");
@@ -357,8 +357,8 @@ fn the_default_class_is_the_newest_default_class() {
         class("newest", "2026-01-01T00:00:00Z", false),
         class("alike", "2025-06-01T00:00:00Z", true),
     ]);
-    let default = |cluster: &Snapshot| {
-        cluster.view().default_storage_class().found().unwrap().metadata.name.clone()
+    let default = |snapshot: &Snapshot| {
+        snapshot.view().default_storage_class().found().unwrap().metadata.name.clone()
     };
     assert_eq!(default(&cluster), "alike", "of two as new, the first by name");
     cluster.remove(ObjectKind::StorageClass, "", "alike");
@@ -377,8 +377,8 @@ fn volumes_are_free_until_they_name_a_claim() {
         volume("pv2", "fast", Some("data")),
         volume("pv3", "", None),
     ]);
-    let free = |cluster: &Snapshot, class: &str| -> Vec<String> {
-        cluster
+    let free = |snapshot: &Snapshot, class: &str| -> Vec<String> {
+        snapshot
             .view()
             .free_volumes(class)
             .iter()

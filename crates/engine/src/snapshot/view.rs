@@ -102,8 +102,10 @@ impl<'a> View<'a> {
 
     /// The namespaces, sorted, that have a claim with this name.
     pub fn namespaces_with_claim(&self, name: &str) -> Vec<&'a str> {
-        let claims = self.cluster.objects().filter_map(Claim::of);
-        let mut namespaces: Vec<&str> = claims
+        let mut namespaces: Vec<&str> = self
+            .cluster
+            .objects()
+            .filter_map(Claim::of)
             .filter(|claim| claim.metadata.name == name)
             .map(|claim| claim.metadata.namespace.as_str())
             .collect();
@@ -113,8 +115,10 @@ impl<'a> View<'a> {
 
     /// Whether some namespace has a workload of this kind and name.
     pub fn has_workload(&self, kind: WorkloadKind, name: &str) -> bool {
-        let mut workloads = self.cluster.objects().filter_map(Workload::of);
-        workloads.any(|workload| workload.kind == kind && workload.metadata.name == name)
+        self.cluster
+            .objects()
+            .filter_map(Workload::of)
+            .any(|workload| workload.kind == kind && workload.metadata.name == name)
     }
 
     /// The persistent volume `name`.
@@ -161,10 +165,11 @@ impl<'a> View<'a> {
 
     /// The nodes to which known attachments attach the persistent volume `name`.
     pub(crate) fn nodes_attached(&self, name: &str) -> Vec<Text> {
-        let attached = self.dependencies(IndexKey::Attached(name));
-        attached
-            .filter(|it: &&VolumeAttachment| it.attached && it.volume == name)
-            .map(|it| it.node.clone())
+        self.dependencies(IndexKey::Attached(name))
+            .filter(|attachment: &&VolumeAttachment| {
+                attachment.attached && attachment.volume == name
+            })
+            .map(|attachment| attachment.node.clone())
             .collect()
     }
 
@@ -181,8 +186,9 @@ impl<'a> View<'a> {
     /// The class of claims that name none: the newest of several default classes, then the first by
     /// name (`GetDefaultClass` in the Kubernetes source).
     pub fn default_storage_class(&self) -> Lookup<&'a StorageClass> {
-        let mut nearer = self.overlay.nearer.iter();
-        if let Some(class) = nearer.find_map(|it| self.default_class_in(it)) {
+        if let Some(class) =
+            self.overlay.nearer.iter().find_map(|snapshot| self.default_class_in(snapshot))
+        {
             return Lookup::Found(class);
         }
         let kind = ObjectKind::StorageClass;
@@ -202,12 +208,14 @@ impl<'a> View<'a> {
 
     /// The default class among the known ones; one that is not synced yet may take precedence.
     fn default_class_in(&self, snapshot: &'a Snapshot) -> Option<&'a StorageClass> {
-        let classes = snapshot.objects.with(IndexKey::DefaultClass).iter();
-        classes
+        snapshot
+            .objects
+            .with(IndexKey::DefaultClass)
+            .iter()
             .take_while(|_| self.spend(1))
             .filter_map(StorageClass::of)
             .filter(|class| class.is_default())
-            .max_by_key(|it| (&it.metadata.creation_timestamp, Reverse(&it.metadata.name)))
+            .max_by_key(|class| (&class.metadata.creation_timestamp, Reverse(&class.metadata.name)))
     }
 
     /// Every storage class, by name. They serve only for advice, so the cached ones are not
@@ -239,9 +247,12 @@ impl<'a> View<'a> {
     /// Callers record the nodes on which the judgement depends, by `depends_on_drivers`.
     pub(crate) fn lacks_driver(&self, name: &str, driver: &str) -> bool {
         let key = ObjectKey::global(ObjectKind::CsiNode, name);
-        let lookups = self.overlay.lookups.filter(|it| it.supersedes(key));
-        let snapshot = lookups.map_or(self.cluster, |it| &it.received);
-        let node: Option<&CsiNode> = snapshot.get(key);
+        let node: Option<&CsiNode> = self
+            .overlay
+            .lookups
+            .filter(|lookups| lookups.supersedes(key))
+            .map_or(self.cluster, |lookups| &lookups.received)
+            .get(key);
         // Files without any CSINode do not show the drivers of nodes.
         let is_known = self.cluster.knows_any(ObjectKind::CsiNode);
         node.map_or(is_known, |node| !node.has(driver))
@@ -276,8 +287,10 @@ impl<'a> View<'a> {
             return Box::new(view.nodes_with(IndexKey::Kind(ObjectKind::Node)));
         };
         let mut seen = HashSet::new();
-        let values = values.into_owned().into_iter();
-        let values = values.filter(move |value| view.knows_nodes() && seen.insert(value.clone()));
+        let values = values
+            .into_owned()
+            .into_iter()
+            .filter(move |value| view.knows_nodes() && seen.insert(value.clone()));
         if key == NODE_NAME {
             return Box::new(values.filter_map(move |name| view.node(&name).found()));
         }
@@ -332,12 +345,13 @@ impl<'a> View<'a> {
             workload.names_claim(claim) || workload.ephemeral_claim(claim).is_some()
         };
         let is_covered = |workload: &Workload| self.is_covered(workload, claim);
-        let by_name = self.dependencies_but(IndexKey::Claim { namespace, claim }, is_covered);
-        let by_name = by_name.filter(|workload: &&Workload| uses(workload));
-        let stem = claim.rsplit_once('-').map(|(stem, _)| stem);
-        let by_template = stem
+        let by_name = self
+            .dependencies_but(IndexKey::Claim { namespace, claim }, is_covered)
+            .filter(|workload: &&Workload| uses(workload));
+        let by_template = claim
+            .rsplit_once('-')
             .into_iter()
-            .flat_map(|stem| self.dependencies(IndexKey::ClaimStem { namespace, stem }))
+            .flat_map(|(stem, _)| self.dependencies(IndexKey::ClaimStem { namespace, stem }))
             .filter(|workload: &&Workload| workload.makes_claim(claim) && !uses(workload));
         by_name
             .flat_map(|workload| std::iter::once(workload).chain(self.rollouts_of(workload)))
@@ -353,8 +367,9 @@ impl<'a> View<'a> {
     /// that their selector does not match, and replace most objects of another template. The
     /// remaining case is an owner that does not use the claim and keeps an object that does.
     fn is_covered(&self, workload: &Workload, claim: &str) -> bool {
-        let owner = workload.judged_owner();
-        let Some((kind, controller)) = owner.filter(|(kind, _)| kind.is_built_in()) else {
+        let Some((kind, controller)) =
+            workload.judged_owner().filter(|(kind, _)| kind.is_built_in())
+        else {
             return self.owner_is_judged(workload);
         };
         let owner = self.workload(kind, &workload.metadata.namespace, &controller.name);
@@ -369,9 +384,11 @@ impl<'a> View<'a> {
     /// The Rollouts that take their pod template from the workload.
     fn rollouts_of(&self, workload: &Workload) -> Vec<&'a Workload> {
         let is_source = |rollout: &&Workload| {
-            let source = rollout.template_source.as_ref();
             rollout.metadata.namespace == workload.metadata.namespace
-                && source.is_some_and(|it| it.is(workload.kind, &workload.metadata.name))
+                && rollout
+                    .template_source
+                    .as_ref()
+                    .is_some_and(|source| source.is(workload.kind, &workload.metadata.name))
         };
         let target = IndexKey::Target {
             namespace: &workload.metadata.namespace,
@@ -388,9 +405,8 @@ impl<'a> View<'a> {
             return Some(Cow::Borrowed(workload));
         };
         let kind = source.workload_kind()?;
-        let source = self.workload(kind, &workload.metadata.namespace, &source.name);
-        let template = &source.found()?.template;
-        Some(Cow::Owned(Workload { template: template.clone(), ..workload.clone() }))
+        let named = self.workload(kind, &workload.metadata.namespace, &source.name).found()?;
+        Some(Cow::Owned(Workload { template: named.template.clone(), ..workload.clone() }))
     }
 
     /// Whether the workload's owner is judged in its place: every cluster has its kind, or it
@@ -406,21 +422,21 @@ impl<'a> View<'a> {
     /// Whether the owner that is judged in the workload's place has its volumes and at least as
     /// many pods, as far as the owner is known.
     pub(crate) fn owner_stands_for(&self, workload: &Workload) -> bool {
-        let owner = workload.judged_owner().map(|(kind, controller)| {
-            self.workload(kind, &workload.metadata.namespace, &controller.name)
-        });
-        let owner = owner.and_then(Lookup::found);
-        let Some(owner) = owner.and_then(|owner| self.with_template(owner)) else {
+        let Some(owner) = workload
+            .judged_owner()
+            .and_then(|(kind, controller)| {
+                self.workload(kind, &workload.metadata.namespace, &controller.name).found()
+            })
+            .and_then(|owner| self.with_template(owner))
+        else {
             return true;
         };
         let has = |source: &PodVolumeSource| {
-            let mut volumes = owner.template.volumes.iter();
-            let makes =
-                || matches!(source, PodVolumeSource::Claim { name } if owner.makes_claim(name));
-            volumes.any(|it| it.source == *source) || makes()
+            owner.template.volumes.iter().any(|volume| volume.source == *source)
+                || matches!(source, PodVolumeSource::Claim { name } if owner.makes_claim(name))
         };
-        let mut volumes = workload.template.volumes.iter();
-        workload.replicas <= owner.replicas.max(1) && volumes.all(|it| has(&it.source))
+        workload.replicas <= owner.replicas.max(1)
+            && workload.template.volumes.iter().all(|volume| has(&volume.source))
     }
 
     /// The workloads whose pods have all the `labels`, in `namespace` or, if that is `None`, in
@@ -434,12 +450,12 @@ impl<'a> View<'a> {
         for kind in WorkloadKind::ALL {
             self.depends_on_all(ObjectKind::Workload(kind), namespace.unwrap_or_default());
         }
-        let of_labels = labels.iter();
-        let of_labels = of_labels.map(|(key, value)| IndexKey::PodLabel { key, value });
-        let keys = of_labels.chain(namespace.map(IndexKey::Namespace));
-        let keys: Vec<IndexKey<'_>> = keys.collect();
-        let workloads = view.with_nearer(&keys, view.further(&keys));
-        workloads.filter(move |workload: &&Workload| {
+        let keys: Vec<IndexKey<'_>> = labels
+            .iter()
+            .map(|(key, value)| IndexKey::PodLabel { key, value })
+            .chain(namespace.map(IndexKey::Namespace))
+            .collect();
+        view.with_nearer(&keys, view.further(&keys)).filter(move |workload: &&Workload| {
             namespace.is_none_or(|namespace| workload.metadata.namespace == namespace)
                 && labels.is_subset(&workload.template.labels)
                 && !view.owner_is_judged(workload)
@@ -489,13 +505,11 @@ impl<'a> View<'a> {
     fn find<T: Typed>(&self, kind: ObjectKind, namespace: &str, name: &str) -> Lookup<&'a T> {
         self.spend(1);
         let key = ObjectKey::new(kind, namespace, name);
-        let nearer = self.overlay.nearer.iter().find_map(|it| it.get(key));
-        if let Some(object) = nearer {
+        if let Some(object) = self.overlay.nearer.iter().find_map(|snapshot| snapshot.get(key)) {
             return Lookup::Found(object);
         }
         let cached = self.cluster.look_up(key);
-        let lookups = self.overlay.lookups;
-        lookups.map_or(cached, |lookups| lookups.look_up(key, cached))
+        self.overlay.lookups.map_or(cached, |lookups| lookups.look_up(key, cached))
     }
 
     /// A superset of the objects with that index key. The judgement depends on each of them.
@@ -509,9 +523,10 @@ impl<'a> View<'a> {
         key: IndexKey<'_>,
         left_out: impl Fn(&T) -> bool,
     ) -> impl Iterator<Item = &'a T> {
-        let is_used = move |object: &&StoredObject| !T::of(object).is_some_and(&left_out);
-        let used = self.further(&[key]).filter(is_used);
-        let used = used.inspect(|object| self.depends_on(object.key()));
+        let used = self
+            .further(&[key])
+            .filter(move |object| !T::of(object).is_some_and(&left_out))
+            .inspect(|object| self.depends_on(object.key()));
         self.with_nearer(&[key], used)
     }
 
@@ -519,9 +534,10 @@ impl<'a> View<'a> {
     fn further(self, keys: &[IndexKey<'_>]) -> impl Iterator<Item = &'a StoredObject> + use<'a> {
         let lookups = self.overlay.lookups;
         let received = lookups.map(|lookups| lookups.received.objects.with_all(keys));
-        let is_current =
-            move |object: &&StoredObject| lookups.is_none_or(|it| !it.supersedes(object.key()));
-        let cached = self.cluster.objects.with_all(keys).filter(is_current);
+        let cached =
+            self.cluster.objects.with_all(keys).filter(move |object| {
+                lookups.is_none_or(|lookups| !lookups.supersedes(object.key()))
+            });
         received.into_iter().flatten().chain(cached)
     }
 
@@ -533,15 +549,16 @@ impl<'a> View<'a> {
         further: F,
     ) -> impl Iterator<Item = &'a T> + use<'a, T, F> {
         let nearer = self.overlay.nearer;
-        let found = nearer.iter().map(|it| it.objects.with_all(keys));
-        let found: Vec<_> = found.collect();
-        let own = found.into_iter().enumerate();
-        own.flat_map(move |(level, objects)| {
-            objects.filter(move |object| !define(&nearer[..level], object.key()))
-        })
-        .chain(further.filter(move |object| !define(nearer, object.key())))
-        .take_while(move |_| self.spend(1))
-        .filter_map(T::of)
+        let found: Vec<_> = nearer.iter().map(|snapshot| snapshot.objects.with_all(keys)).collect();
+        found
+            .into_iter()
+            .enumerate()
+            .flat_map(move |(level, objects)| {
+                objects.filter(move |object| !define(&nearer[..level], object.key()))
+            })
+            .chain(further.filter(move |object| !define(nearer, object.key())))
+            .take_while(move |_| self.spend(1))
+            .filter_map(T::of)
     }
 
     /// Records that the judgement depends on an object.
@@ -563,5 +580,5 @@ impl<'a> View<'a> {
 
 /// Whether any of the snapshots has an object with that key.
 fn define(snapshots: &[&Snapshot], key: ObjectKey<'_>) -> bool {
-    snapshots.iter().any(|it| it.objects.get(key).is_some())
+    snapshots.iter().any(|snapshot| snapshot.objects.get(key).is_some())
 }

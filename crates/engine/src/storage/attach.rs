@@ -67,14 +67,14 @@ impl Catalog {
         csi_driver: impl FnOnce(&str) -> Lookup<&'v CsiDriver>,
     ) -> Attach {
         let successor = csi_driver_of(provisioner);
-        let object = csi_driver(successor).found();
-        let shown = object.map(|it| (it.is_attached(), AttachSource::CsiDriver));
+        let of_object = csi_driver(successor)
+            .found()
+            .map(|driver| (driver.is_attached(), AttachSource::CsiDriver));
         let stated = |name| {
             let entry = self.get(name)?;
             Some((entry.attach_required?, entry.attach_by))
         };
-        let answer = shown.or_else(|| stated(provisioner));
-        match answer.or_else(|| stated(successor)) {
+        match of_object.or_else(|| stated(provisioner)).or_else(|| stated(successor)) {
             Some((true, by)) => Attach::Required { by },
             Some((false, by)) => Attach::NotRequired { by },
             None if provisioner.contains('/') => Attach::Unforeseen,
@@ -85,14 +85,14 @@ impl Catalog {
     /// Whether the driver refuses, even for the first node, to attach a volume whose access modes
     /// it cannot give.
     pub(crate) fn attach_checks_modes(&self, driver: &str) -> bool {
-        self.get(driver).is_some_and(|it| it.attach_checks_modes)
+        self.get(driver).is_some_and(|entry| entry.attach_checks_modes)
     }
 
     /// Whether a volume with that handle is another disk on each node.
     pub(crate) fn is_of_each_node(&self, driver: &str, handle: &str) -> bool {
-        let entry = self.get(driver);
-        let begins = entry.and_then(|it| it.handle_of_each_node.as_deref());
-        begins.is_some_and(|begins| handle.starts_with(begins))
+        self.get(driver)
+            .and_then(|entry| entry.handle_of_each_node.as_deref())
+            .is_some_and(|prefix| handle.starts_with(prefix))
     }
 
     /// Whether volumes of a class with these parameters are, or may be, disks that only one node

@@ -96,9 +96,9 @@ impl Catalog {
     /// The reach of a ReadWriteOnce volume of a class with this provisioner and these parameters;
     /// `None` if unknown.
     pub fn reach(&self, provisioner: &str, parameters: &Labels) -> Option<Reach> {
-        let entry = self.get(provisioner)?;
-        let entry = self.successor(entry).unwrap_or(entry);
-        last_met(entry, parameters, |it| it.reach).or(entry.reach)
+        let named = self.get(provisioner)?;
+        let entry = self.successor(named).unwrap_or(named);
+        last_met(entry, parameters, |condition| condition.reach).or(entry.reach)
     }
 
     /// Whether the volumes of a class with this provisioner and these parameters live on one node.
@@ -106,7 +106,9 @@ impl Catalog {
         let Some(entry) = self.get(provisioner) else {
             return NodeLocal::No;
         };
-        let said = last_met(entry, parameters, |it| Some((it.node_local?, it.pv_node_affinity)));
+        let said = last_met(entry, parameters, |condition| {
+            Some((condition.node_local?, condition.pv_node_affinity))
+        });
         let (here, affinity) = said.unwrap_or((entry.node_local, None));
         match (here, affinity.or(entry.pv_node_affinity)) {
             (false, _) => NodeLocal::No,
@@ -124,14 +126,13 @@ impl Catalog {
         provisioner: &str,
         parameters: Option<&Labels>,
     ) -> Option<SecondUse> {
-        let entry = self.get(provisioner)?;
-        let entry = self.successor(entry).unwrap_or(entry);
+        let named = self.get(provisioner)?;
+        let entry = self.successor(named).unwrap_or(named);
         let Some(parameters) = parameters else {
-            let decides = |condition: &Condition| condition.second_use.is_some();
-            let is_open = entry.conditions.iter().any(decides);
+            let is_open = entry.conditions.iter().any(|condition| condition.second_use.is_some());
             return entry.second_use.filter(|_| !is_open);
         };
-        last_met(entry, parameters, |it| it.second_use).or(entry.second_use)
+        last_met(entry, parameters, |condition| condition.second_use).or(entry.second_use)
     }
 
     /// The driver that took an in-tree provisioner over.

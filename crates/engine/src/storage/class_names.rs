@@ -34,7 +34,7 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| read(EMBEDDED).unwrap_or_defaul
 /// The classes that installations create under `name`, one for each meaning of the name; none if
 /// the name means nothing.
 pub fn likely_classes(name: &str) -> &'static [StorageClass] {
-    let whole = |name: &str| NAMES.whole.get(name).map(Vec::as_slice);
+    let whole = |key: &str| NAMES.whole.get(key).map(Vec::as_slice);
     let is_extended = || format!("-{name}-").contains(&format!("-{EXTENDED}-"));
     let by_part = || whole(EXTENDED).filter(|_| is_extended());
     whole(name).or_else(by_part).unwrap_or_default()
@@ -47,7 +47,7 @@ const EXTENDED: &str = "local-path";
 /// a meaning does (`team-nfs-data`).
 pub(crate) fn supposed_classes(name: &str) -> &'static [StorageClass] {
     let by_word = || {
-        name.split(|it: char| !it.is_ascii_alphanumeric())
+        name.split(|c: char| !c.is_ascii_alphanumeric())
             .find_map(|word| NAMES.words.get(word.to_ascii_lowercase().as_str()))
             .map_or(&[][..], Vec::as_slice)
     };
@@ -90,8 +90,7 @@ mod tests {
     fn every_class_is_of_a_provisioner_that_the_catalog_knows() {
         let catalog = Catalog::embedded().unwrap();
         let Names { whole, words } = read(EMBEDDED).unwrap();
-        let all = whole.values().chain(words.values());
-        for class in all.flatten() {
+        for class in whole.values().chain(words.values()).flatten() {
             let known = catalog.get(class.driver()).is_some();
             assert!(known, "{}: {}", class.metadata.name, class.driver());
         }
@@ -124,7 +123,7 @@ mod tests {
             assert!(!row.classes.is_empty(), "{}", row.provisioner);
             let empty = row.parameters.values().any(String::is_empty);
             assert!(!empty, "{}", row.provisioner);
-            let lower = row.words.iter().all(|it| *it == it.to_ascii_lowercase());
+            let lower = row.words.iter().all(|word| *word == word.to_ascii_lowercase());
             assert!(lower, "{:?}", row.words);
         }
     }
@@ -148,9 +147,9 @@ mod tests {
         };
         let nfs = ["org.democratic-csi.nfs", "csi-powerstore.dellemc.com", "nfs.csi.k8s.io"];
         for name in ["nfs", "team-nfs-data", "NFS.slow"] {
-            let mut drivers = drivers(name);
-            drivers.sort_by_key(|it| nfs.iter().position(|each| each == it));
-            assert_eq!(drivers, nfs, "{name}");
+            let mut found = drivers(name);
+            found.sort_by_key(|driver| nfs.iter().position(|each| each == driver));
+            assert_eq!(found, nfs, "{name}");
         }
         for name in ["infsight", "standard", "nonlocal-path", ""] {
             assert!(drivers(name).is_empty(), "{name}");

@@ -141,8 +141,7 @@ impl Condition {
         let met = match &self.when {
             When::Parameter { key, aliases, test, ignore_case, by_attributes_class } => {
                 let is_key = |name| {
-                    let mut keys = std::iter::once(key).chain(aliases);
-                    keys.any(|key| same(key, name, *ignore_case))
+                    std::iter::once(key).chain(aliases).any(|known| same(known, name, *ignore_case))
                 };
                 let found = parameters.iter().find(|(name, _)| is_key(name));
                 let holds = test.holds(found.map(|(_, value)| value), *ignore_case);
@@ -169,10 +168,11 @@ impl Test {
         let Some(value) = value else {
             return *self == Self::Present(false);
         };
-        let is_one_of = |values: &[Text], it| values.iter().any(|each| same(each, it, ignore_case));
+        let is_one_of =
+            |values: &[Text], word| values.iter().any(|each| same(each, word, ignore_case));
         match self {
             Self::Is(values) => is_one_of(values, value),
-            Self::Lacks(words) => !value.split_whitespace().any(|it| is_one_of(words, it)),
+            Self::Lacks(words) => !value.split_whitespace().any(|word| is_one_of(words, word)),
             Self::Prefix(text) => {
                 value.get(..text.len()).is_some_and(|head| same(text, head, ignore_case))
             }
@@ -275,13 +275,14 @@ impl TryFrom<RawWhen> for When {
             _ => return Err(EXACTLY_ONE.to_owned()),
         };
         let mode = raw.claim_asks.map(|name| modes::exact_mode(&name));
-        let subjects = [
+        let mut subjects = [
             parameter,
             raw.claim_has.map(|ClaimPart::DataSource| Self::DataSource),
             mode.transpose()?.map(Self::ClaimAsks),
             raw.setup.map(Self::Setup),
-        ];
-        let mut subjects = subjects.into_iter().flatten();
+        ]
+        .into_iter()
+        .flatten();
         match (subjects.next(), subjects.next()) {
             (Some(subject), None) => Ok(subject),
             _ => Err(EXACTLY_ONE.to_owned()),

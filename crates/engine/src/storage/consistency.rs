@@ -281,7 +281,7 @@ fn successors_and_predecessors_name_each_other_as_kubernetes_does() {
         let Some(successor) = &entry.replaced_by else {
             continue;
         };
-        let (_, new) = entries().into_iter().find(|(entry, _)| entry.name == *successor).unwrap();
+        let (_, new) = entries().into_iter().find(|(other, _)| other.name == *successor).unwrap();
         assert!(new.replaces.contains(&entry.name.to_string()), "{successor}");
         // Kubernetes never finished the migration of RBD.
         if entry.name != "kubernetes.io/rbd" {

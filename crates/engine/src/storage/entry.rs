@@ -159,7 +159,7 @@ impl Entry {
             VolumeMode::Filesystem => self.filesystem,
             VolumeMode::Block => self.block,
         };
-        let grants = self.conditions.iter().map(|it| it.effect(mode).grants());
+        let grants = self.conditions.iter().map(|condition| condition.effect(mode).grants());
         ModeList {
             granted,
             possible: granted.map(|granted| grants.fold(granted, AccessModes::union)),

@@ -41,10 +41,11 @@ impl Glob {
         let Some((start, end)) = self.pattern.split_once('*') else {
             return false;
         };
-        let cut = name.rsplit_once('/').map(|(_, cut)| cut);
-        let is_cut = cut.is_some_and(|it| it.len() == MAX_NAME);
-        let mut ends = (MIN_LEFT..end.len()).filter_map(|length| end.get(..length));
-        is_cut && name.starts_with(start) && ends.any(|end| name.ends_with(end))
+        name.rsplit_once('/').is_some_and(|(_, cut)| cut.len() == MAX_NAME)
+            && name.starts_with(start)
+            && (MIN_LEFT..end.len())
+                .filter_map(|length| end.get(..length))
+                .any(|left| name.ends_with(left))
     }
 }
 

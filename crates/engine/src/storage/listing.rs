@@ -48,7 +48,7 @@ pub fn listing() -> Result<Vec<Listed>, CatalogError> {
         if let Some(title) = line.strip_prefix("  # ") {
             part = title;
         }
-        let key = line.strip_prefix("  ").and_then(|it| it.strip_suffix(':'));
+        let key = line.strip_prefix("  ").and_then(|indented| indented.strip_suffix(':'));
         let name = key.unwrap_or_default().trim_matches('"');
         if let Some((name, mut entry)) = file.provisioners.remove_entry(name) {
             entry.name = name;
@@ -69,9 +69,9 @@ mod tests {
         let listed = listing().unwrap();
         let entries = EMBEDDED.matches("\n    title: ").count();
         assert_eq!(listed.len(), entries);
-        for it in &listed {
-            assert!(!it.part.is_empty() && !it.sources.is_empty(), "{}", it.name);
-            assert!(Catalog::embedded().unwrap().get(&it.name).is_some(), "{}", it.name);
+        for entry in &listed {
+            assert!(!entry.part.is_empty() && !entry.sources.is_empty(), "{}", entry.name);
+            assert!(Catalog::embedded().unwrap().get(&entry.name).is_some(), "{}", entry.name);
         }
         let first = &listed[0];
         assert_eq!(

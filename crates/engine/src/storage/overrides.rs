@@ -185,10 +185,10 @@ mod tests {
 
     #[test]
     fn a_word_on_node_local_data_holds_whatever_the_parameters() {
-        let catalog = catalog("- {name: rancher.io/local-path, nodeLocal: true}");
+        let corrected = catalog("- {name: rancher.io/local-path, nodeLocal: true}");
         let rack = Labels::from_iter([("nodeAffinityKey", "rack")]);
         let local = |catalog: &Catalog| catalog.node_local("rancher.io/local-path", &rack);
-        assert_eq!(local(&catalog), NodeLocal::Pinned);
+        assert_eq!(local(&corrected), NodeLocal::Pinned);
         assert_eq!(local(Catalog::embedded().unwrap()), NodeLocal::No);
     }
 

@@ -89,7 +89,7 @@ impl ClassSummary {
             provisioner: class.provisioner.clone(),
             title: entry.map(|entry| entry.title.clone()),
             attach: attach.text(),
-            node_local: (catalog.node_local(class.driver(), &class.parameters)).text(),
+            node_local: catalog.node_local(class.driver(), &class.parameters).text(),
             filesystem: ModeSummary::of(&filesystem),
             block: ModeSummary::of(&block),
             notes,
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn a_summary_reads_as_json() {
-        let json = serde_json::to_value(summary("efs.csi.aws.com", &[], ClassModes::default()));
-        let json = json.unwrap();
+        let json =
+            serde_json::to_value(summary("efs.csi.aws.com", &[], ClassModes::default())).unwrap();
         assert_eq!(json["nodeLocal"], "no");
         assert_eq!(json["block"]["modes"], serde_json::json!([]));
         assert_eq!(

@@ -103,9 +103,9 @@ impl Capability<'_> {
         let is_set = self.conditions.iter().any(|(condition, state)| {
             *state == ConditionState::Met && effect(condition).set.is_some()
         });
-        let chosen =
-            (self.conditions.iter()).filter(|(condition, state)| counts(condition, *state));
-        chosen
+        self.conditions
+            .iter()
+            .filter(|(condition, state)| counts(condition, *state))
             .map(|(condition, _)| match effect(condition) {
                 effect if is_set => effect.set.unwrap_or_default(),
                 effect => effect.grants(),
@@ -124,9 +124,11 @@ impl Capability<'_> {
                 !effect.grants().common(missing).is_empty()
             }
         };
-        let concerned = self.conditions.iter().filter(concerns);
-        let (ruled_out, needed): (Vec<_>, Vec<_>) =
-            concerned.partition(|(_, state)| *state == ConditionState::Met);
+        let (ruled_out, needed): (Vec<_>, Vec<_>) = self
+            .conditions
+            .iter()
+            .filter(concerns)
+            .partition(|(_, state)| *state == ConditionState::Met);
         if !ruled_out.is_empty() {
             return Some(format!("ruled out while {}", joined(&ruled_out)));
         }
@@ -142,16 +144,19 @@ impl Capability<'_> {
 }
 
 fn joined(conditions: &[&(&Condition, ConditionState)]) -> String {
-    let shown = conditions.iter().map(|(condition, state)| {
-        let clause = &condition.when;
-        match (clause, state) {
-            (When::Parameter { .. }, ConditionState::UpToClaim) => {
-                format!("{clause} or the claim's VolumeAttributesClass makes it so")
+    conditions
+        .iter()
+        .map(|(condition, state)| {
+            let clause = &condition.when;
+            match (clause, state) {
+                (When::Parameter { .. }, ConditionState::UpToClaim) => {
+                    format!("{clause} or the claim's VolumeAttributesClass makes it so")
+                }
+                _ => clause.to_string(),
             }
-            _ => clause.to_string(),
-        }
-    });
-    shown.collect::<Vec<_>>().join(", or ")
+        })
+        .collect::<Vec<_>>()
+        .join(", or ")
 }
 
 #[cfg(test)]

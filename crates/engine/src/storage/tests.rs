@@ -60,9 +60,9 @@ fn condition(when: &When) -> Result<Condition, serde_saphyr::Error> {
 fn conditions_are_read_and_tested() {
     let Cases { states, clauses, refused, .. } = cases();
     for (when, value, expected) in states {
-        let parameters = std::iter::once(("other", "io2"));
-        let parameters = parameters.chain(value.iter().map(|it| ("type", it.as_str())));
-        let parameters: Labels = parameters.collect();
+        let parameters: Labels = std::iter::once(("other", "io2"))
+            .chain(value.iter().map(|word| ("type", word.as_str())))
+            .collect();
         let state = condition(&when).unwrap().state(&parameters, Claimant::default());
         assert_eq!(format!("{state:?}"), expected, "{when} with {value:?}");
     }
@@ -96,7 +96,7 @@ fn provisioners_can_do_what_is_said_of_them() {
     let mut wrong = Vec::new();
     for case in cases().provisioners {
         let parameters: Labels =
-            (case.with.iter()).map(|(key, value)| (key.as_str(), value.as_str())).collect();
+            case.with.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let claim = Claimant { has_data_source: Some(case.copied), ..Claimant::default() };
         let capability = catalog.capability_for(&case.of, &parameters, case.volume_mode, claim);
         let judge = |mode| capability.judge(AccessModes::of(&[mode]));
@@ -124,8 +124,11 @@ fn provisioners_can_do_what_is_said_of_them() {
             }
         });
         let notes = ClassSummary::new(&catalog, &class, ClassModes::default(), attach).notes;
-        let mut notes = notes.iter().map(crate::model::Text::as_str);
-        let second_use = notes.find(|note| note.starts_with("Nothing attaches")).unwrap_or("");
+        let second_use = notes
+            .iter()
+            .map(crate::model::Text::as_str)
+            .find(|note| note.starts_with("Nothing attaches"))
+            .unwrap_or("");
         let reach = catalog.reach(&case.of, &parameters);
         let node_local = catalog.node_local(&case.of, &parameters);
         for (said, found) in [

@@ -56,17 +56,20 @@ pub(super) fn of(
         .iter()
         .map(|(kind, rules)| {
             let resolved = resolve(kind, false);
-            let denies = |(rule, outcomes): &&(&'static str, &[Outcome])| {
-                (outcomes.iter()).all(|outcome| denies(&resolved, kind, rule, *outcome))
-            };
-            let rules = rules.iter().filter(denies).map(|(rule, _)| *rule);
-            (*kind, rules.collect::<Vec<_>>())
+            let denied_rules: Vec<_> = rules
+                .iter()
+                .filter(|(rule, outcomes)| {
+                    outcomes.iter().all(|outcome| denies(&resolved, kind, rule, *outcome))
+                })
+                .map(|(rule, _)| *rule)
+                .collect();
+            (*kind, denied_rules)
         })
         .filter(|(_, rules)| !rules.is_empty())
         .collect();
     let [plain, owned] = [false, true].map(|controlled| resolve("Deployment", controlled));
     let overlap = Hazard::new(codes::ROLLING_UPDATE_OVERLAP, Outcome::Deadlock);
-    let [free, own] = [&plain, &owned].map(|it| it.decide(&overlap));
+    let [free, own] = [&plain, &owned].map(|resolved| resolved.decide(&overlap));
     Some(VolumeFacts {
         denied,
         existing: plain.existing(),
@@ -94,7 +97,8 @@ fn denies(resolved: &Resolved<'_>, kind: &str, rule: &'static str, outcome: Outc
 
 /// Whether one of the remedies that may be chosen suits findings of that rule.
 fn has_remedy(kind: WorkloadKind, rule: &str, choice: RemedyChoice) -> bool {
-    (REMEDIES.iter())
+    REMEDIES
+        .iter()
         .filter(|remedy| choice == RemedyChoice::Auto || remedy.name == choice.name())
         .any(|remedy| remedy.suits(rule, kind))
 }

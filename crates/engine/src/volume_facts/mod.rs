@@ -127,8 +127,9 @@ impl VolumeFacts {
         view: View<'_>,
         effective: &EffectivePolicy,
     ) -> Self {
-        let decided = decided::of(namespace, view, effective);
-        let Some(mut found) = decided.filter(|it| !it.denied.is_empty()) else {
+        let Some(mut found) =
+            decided::of(namespace, view, effective).filter(|found| !found.denied.is_empty())
+        else {
             return Self::default();
         };
         let facts = effective.facts(view);
@@ -206,7 +207,9 @@ mod tests {
     #[test]
     fn only_what_is_certain_is_listed() {
         let facts = facts(3, "");
-        let listed: Vec<(&str, &str)> = (facts.claims.iter())
+        let listed: Vec<(&str, &str)> = facts
+            .claims
+            .iter()
             .map(|(claim, sort)| (claim.as_str(), sort.split('-').next().unwrap()))
             .collect();
         assert_eq!(listed, [("data", ONE_NODE), ("lock", ONE_POD), ("share", ANY)]);

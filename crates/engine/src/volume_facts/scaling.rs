@@ -42,8 +42,8 @@ impl VolumeFacts {
             }
         }
         for (kind, name) in &members.scaled {
-            let all = facts.view.autoscalers_of(*kind, namespace, name);
-            if let Some(cap) = all.iter().filter_map(|it| it.cap()).min() {
+            let autoscalers = facts.view.autoscalers_of(*kind, namespace, name);
+            if let Some(cap) = autoscalers.iter().filter_map(|autoscaler| autoscaler.cap()).min() {
                 self.caps.insert(format!("{kind}/{name}"), cap);
             }
         }
@@ -69,7 +69,7 @@ fn limit(
         before: 1,
         autoscaler: None,
     }));
-    let hazard = (hazards.iter()).find(|it| it.rule == codes::AUTOSCALER_EXCEEDS_VOLUME)?;
+    let hazard = hazards.iter().find(|hazard| hazard.rule == codes::AUTOSCALER_EXCEEDS_VOLUME)?;
     let because = hazard.what.strip_prefix(TWO_PODS)?.strip_suffix('.')?;
     Some(Limit { pods: workload.replicas.max(0), because: because.to_owned() })
 }

@@ -32,8 +32,9 @@ impl VolumeFacts {
         }
         for in_tree in InTreeType::all() {
             let source = json!({ in_tree.field: {} });
-            let constraint = self.constraint(namespace, &source, facts);
-            if let Some(constraint) = constraint.filter(|it| it != ANY) {
+            if let Some(constraint) =
+                self.constraint(namespace, &source, facts).filter(|constraint| constraint != ANY)
+            {
                 self.inline.insert(in_tree.field, constraint);
             }
         }

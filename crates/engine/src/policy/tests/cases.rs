@@ -176,7 +176,7 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
     for Bad { is, policy, error } in read::<Vec<Bad>>(include_str!("bad_files.yaml")) {
         let said = match Policy::parse(&policy, "policy.yaml") {
             Ok(_) => "no error".to_owned(),
-            Err(error) => error.to_string(),
+            Err(found) => found.to_string(),
         };
         let expected = format!("policy.yaml:{error}");
         let agrees =

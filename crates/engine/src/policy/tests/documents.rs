@@ -67,15 +67,16 @@ fn every_yaml_block_of_the_reference_is_good() {
 
 #[test]
 fn the_error_in_the_reference_is_the_real_one() {
-    let shown = blocks(REFERENCE, "text");
+    let written = blocks(REFERENCE, "text");
     let error = Policy::parse("defaults:\n  outcomes:\n    deadlok: deny\n", "policy.yaml");
-    assert_eq!(shown, [format!("{}\n", error.unwrap_err())]);
+    assert_eq!(written, [format!("{}\n", error.unwrap_err())]);
 }
 
 #[test]
 fn the_reference_names_every_word() {
-    let words = Action::ALL.map(Action::name).into_iter();
-    let words = words
+    let words = Action::ALL
+        .map(Action::name)
+        .into_iter()
         .chain(RemedyChoice::ALL.map(RemedyChoice::name))
         .chain(Outcome::ALL.map(Outcome::name))
         .chain(Certainty::ALL.map(Certainty::name))
@@ -101,12 +102,14 @@ fn quoted(text: &str) -> Vec<&str> {
 /// The rows of the table below that heading: the key of each, and the quoted words of its other
 /// columns.
 fn rows(heading: &str) -> Vec<(&'static str, Vec<Vec<&'static str>>)> {
-    let rows = section(heading).lines().filter(|line| line.starts_with("| `"));
-    rows.map(|line| {
-        let mut columns = line.trim_matches('|').split('|').map(quoted);
-        (columns.next().unwrap()[0], columns.collect())
-    })
-    .collect()
+    section(heading)
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| {
+            let mut columns = line.trim_matches('|').split('|').map(quoted);
+            (columns.next().unwrap()[0], columns.collect())
+        })
+        .collect()
 }
 
 fn keys_of(heading: &str) -> Vec<&'static str> {
@@ -117,8 +120,7 @@ fn keys_of(heading: &str) -> Vec<&'static str> {
 fn known(text: &str) -> Vec<String> {
     let error = Policy::parse(text, "policy.yaml").unwrap_err().to_string();
     let (_, list) = error.split_once("known are ").expect(&error);
-    let words = list.split(", ").flat_map(|words| words.split(" and "));
-    words.map(str::to_owned).collect()
+    list.split(", ").flat_map(|words| words.split(" and ")).map(str::to_owned).collect()
 }
 
 fn sorted<T: Ord>(words: impl IntoIterator<Item = T>) -> Vec<T> {
@@ -129,8 +131,10 @@ fn sorted<T: Ord>(words: impl IntoIterator<Item = T>) -> Vec<T> {
 
 #[test]
 fn the_tables_of_the_reference_hold_the_keys_of_the_types() {
-    let headings = REFERENCE.lines().filter_map(|line| line.strip_prefix("### `"));
-    let top = headings.map(|heading| heading.trim_end_matches('`'));
+    let top = REFERENCE
+        .lines()
+        .filter_map(|line| line.strip_prefix("### `"))
+        .map(|heading| heading.trim_end_matches('`'));
     assert_eq!(sorted(top), sorted(known("zzz: 1")));
     let defaults = keys_of("### `defaults`");
     let entry = ["match"].iter().chain(&defaults).copied();
@@ -170,11 +174,11 @@ fn the_tables_of_the_reference_hold_the_words_and_what_is_built_in() {
         }
     }
     for (outcome, columns) in rows("## Outcomes") {
-        let outcome = Outcome::ALL.into_iter().find(|it| it.name() == outcome);
+        let outcome = Outcome::ALL.into_iter().find(|known| known.name() == outcome);
         assert_eq!(columns[1], [built_in(outcome.unwrap()).name()]);
     }
     for (certainty, columns) in rows("## Certainty") {
-        let certainty = Certainty::ALL.into_iter().find(|it| it.name() == certainty);
+        let certainty = Certainty::ALL.into_iter().find(|known| known.name() == certainty);
         assert_eq!(columns[1], [at_most(certainty.unwrap()).name()]);
     }
     let annotations = [keys::ACTION, keys::REMEDY, keys::IGNORE, keys::REASON, keys::UNTIL];
@@ -212,12 +216,12 @@ fn the_first_example_of_the_reference_does_what_it_says() {
         (codes::UNSUPPORTED_ACCESS_MODE, Outcome::Refused, Action::Deny),
         (codes::FENCING_LIVE_NODE, Outcome::DataLoss, Action::Deny),
     ];
-    for (rule, outcome, expected) in cases {
+    for (rule, outcome, in_shop) in cases {
         for (namespace, expected) in [
-            ("shop", expected),
-            ("shop-eu", expected),
+            ("shop", in_shop),
+            ("shop-eu", in_shop),
             // The API server would refuse that object.
-            ("bank", if rule == codes::LEFTOVER_ROLLING_UPDATE { expected } else { Action::Warn }),
+            ("bank", if rule == codes::LEFTOVER_ROLLING_UPDATE { in_shop } else { Action::Warn }),
         ] {
             let action = action(namespace, rule, outcome);
             assert_eq!(action, expected, "{rule} in {namespace}");
@@ -228,9 +232,9 @@ fn the_first_example_of_the_reference_does_what_it_says() {
 /// The keys that an error lists: "Known are a, b and c".
 fn known_keys(text: &str) -> Vec<String> {
     let error = Policy::parse(text, "policy.yaml").unwrap_err().to_string();
-    let (_, keys) = error.rsplit_once("nown are ").unwrap();
-    let keys = keys.replace(" and ", ", ");
-    let mut keys: Vec<String> = keys.split(", ").map(str::to_owned).collect();
+    let (_, list) = error.rsplit_once("nown are ").unwrap();
+    let mut keys: Vec<String> =
+        list.replace(" and ", ", ").split(", ").map(str::to_owned).collect();
     keys.sort();
     keys
 }
@@ -272,12 +276,13 @@ fn the_schemas_know_the_keys_that_the_policy_has() {
         assert_eq!(keys, known_keys(known), "{key}");
     }
     // The first line of whole files, in the example and on the pages, is for editors.
-    let schema = EXAMPLE.lines().next().unwrap_or_default();
-    assert!(schema.starts_with("# yaml-language-server: $schema=https://"));
-    assert!(schema.ends_with("/docs/policy.schema.json"), "{schema}");
-    assert!(blocks(REFERENCE, "yaml")[0].starts_with(schema));
+    let first_line = EXAMPLE.lines().next().unwrap_or_default();
+    assert!(first_line.starts_with("# yaml-language-server: $schema=https://"));
+    assert!(first_line.ends_with("/docs/policy.schema.json"), "{first_line}");
+    assert!(blocks(REFERENCE, "yaml")[0].starts_with(first_line));
     let repository = include_str!("../../../../../docs/gitops.md");
-    let policy = blocks(repository, "yaml");
-    let mut policy = policy.iter().filter_map(|it| it.strip_prefix("# .multi-attach-guard.yaml\n"));
-    assert!(policy.next().is_some_and(|it| it.starts_with(schema)));
+    let policy = blocks(repository, "yaml")
+        .into_iter()
+        .find_map(|block| block.strip_prefix("# .multi-attach-guard.yaml\n"));
+    assert!(policy.is_some_and(|policy| policy.starts_with(first_line)));
 }
