@@ -15,17 +15,16 @@ pub(crate) fn set(object: &Value, path: &[&str], value: Value) -> Patch {
     let mut pointer = PointerBuf::root();
     for key in parents {
         pointer.push_back(*key);
-        here = here.and_then(|parent| parent.get(key)).filter(|value| value.is_object());
+        here = here.and_then(|parent| parent.get(key)).filter(|child| child.is_object());
         if here.is_none() {
             operations.push(add(pointer.clone(), Value::Object(Map::new())));
         }
     }
     pointer.push_back(*last);
-    let path = pointer;
     operations.push(match here.and_then(|parent| parent.get(last)) {
         Some(there) if *there == value => return Patch(Vec::new()),
-        Some(_) => PatchOperation::Replace(ReplaceOperation { path, value }),
-        None => add(path, value),
+        Some(_) => PatchOperation::Replace(ReplaceOperation { path: pointer, value }),
+        None => add(pointer, value),
     });
     Patch(operations)
 }
@@ -87,9 +86,9 @@ mod tests {
             json_patch::patch(&mut object, &patch).unwrap();
             assert_eq!(object["a"]["b"], expected);
         }
-        let mut object = json!({"a":{"b":null}});
-        let patch = append(&object, &["a", "b"], json!(2));
-        json_patch::patch(&mut object, &patch).unwrap();
-        assert_eq!(object, json!({"a":{"b":[2]}}));
+        let mut unset = json!({"a":{"b":null}});
+        let patch = append(&unset, &["a", "b"], json!(2));
+        json_patch::patch(&mut unset, &patch).unwrap();
+        assert_eq!(unset, json!({"a":{"b":[2]}}));
     }
 }
