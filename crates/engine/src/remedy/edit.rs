@@ -32,8 +32,9 @@ pub(crate) fn set(object: &Value, path: &[&str], value: Value) -> Patch {
 /// The patch that puts `item` at the end of the list at `path`, which is added if it is missing or
 /// null. There is no operation if the list has the item already.
 pub(crate) fn append(object: &Value, path: &[&str], item: Value) -> Patch {
-    let list = path.iter().try_fold(object, |parent, key| parent.get(key));
-    let Some(list) = list.and_then(Value::as_array) else {
+    let Some(list) =
+        path.iter().try_fold(object, |parent, key| parent.get(key)).and_then(Value::as_array)
+    else {
         return set(object, path, Value::Array(vec![item]));
     };
     if list.contains(&item) {
