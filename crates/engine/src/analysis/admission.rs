@@ -28,11 +28,13 @@ pub(super) struct Additions<'a> {
 impl<'a> Additions<'a> {
     pub(super) fn of(workload: &Workload, facts: Facts<'a>) -> Self {
         let view = facts.view;
-        let namespace = view.namespace(&workload.metadata.namespace).found();
-        let selector = namespace.and_then(|it| it.metadata.annotations.get(NODE_SELECTOR));
-        // Only OpenShift applies it to pods. (The annotation of the plugin `PodNodeSelector` is not
-        // read, because nothing shows whether the plugin is on.)
-        let selector = selector.filter(|_| is_openshift(view));
+        let selector = view
+            .namespace(&workload.metadata.namespace)
+            .found()
+            .and_then(|namespace| namespace.metadata.annotations.get(NODE_SELECTOR))
+            // Only OpenShift applies it to pods. (The annotation of the plugin `PodNodeSelector` is
+            // not read, because nothing shows whether the plugin is on.)
+            .filter(|_| is_openshift(view));
         let name = &workload.template.runtime_class;
         let runtime = (!name.is_empty()).then(|| view.runtime_class(name).found());
         Self {
@@ -44,25 +46,26 @@ impl<'a> Additions<'a> {
 
     /// Adds tolerations of the taints that are named like one of the resources.
     pub(super) fn tolerate(&mut self, resources: &[(Text, Quantity)]) {
-        let toleration = |(resource, _): &(Text, Quantity)| Toleration {
-            key: resource.clone(),
-            operator: "Exists".into(),
-            effect: "NoSchedule".into(),
-            ..Toleration::default()
-        };
-        self.resources = resources.iter().map(toleration).collect();
+        self.resources = resources
+            .iter()
+            .map(|(resource, _)| Toleration {
+                key: resource.clone(),
+                operator: "Exists".into(),
+                effect: "NoSchedule".into(),
+                ..Toleration::default()
+            })
+            .collect();
     }
 
     /// Whether the added labels choose `node`.
     pub(super) fn select(&self, node: &Node) -> bool {
         let labels = &node.metadata.labels;
         self.namespace.is_subset(labels)
-            && (self.runtime).is_none_or(|runtime| runtime.node_selector.is_subset(labels))
+            && self.runtime.is_none_or(|runtime| runtime.node_selector.is_subset(labels))
     }
 
     pub(super) fn tolerations(&self) -> impl Iterator<Item = &Toleration> + Clone {
-        let runtime = self.runtime.into_iter().flat_map(|it| &it.tolerations);
-        runtime.chain(&self.resources)
+        self.runtime.into_iter().flat_map(|runtime| &runtime.tolerations).chain(&self.resources)
     }
 
     /// The host to which the added labels lead.
@@ -73,8 +76,7 @@ impl<'a> Additions<'a> {
 }
 
 fn is_openshift(view: View<'_>) -> bool {
-    let first = view.nodes(None).next();
-    first.is_some_and(|node| {
+    view.nodes(None).next().is_some_and(|node| {
         view.depends_on_node(node);
         node.metadata.labels.get(OPENSHIFT).is_some()
     })
@@ -82,6 +84,8 @@ fn is_openshift(view: View<'_>) -> bool {
 
 /// The pairs of `key=value,…`.
 fn pairs(selector: &str) -> impl Iterator<Item = (&str, &str)> {
-    let pairs = selector.split(',').filter_map(|pair| pair.split_once('='));
-    pairs.map(|(key, value)| (key.trim(), value.trim()))
+    selector
+        .split(',')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(key, value)| (key.trim(), value.trim()))
 }

@@ -50,8 +50,7 @@ pub(crate) fn self_affinity(
     let terms = &workload.template.affinity;
     let has_pods_of = |old: &Workload, group: &Group<'_>| {
         if same(group.anchor, workload) {
-            let mut terms = terms.iter();
-            terms.all(|term| selects(term, workload, &old.template.labels))
+            terms.iter().all(|term| selects(term, workload, &old.template.labels))
         } else {
             old.template.affinity == *terms
         }
@@ -86,7 +85,7 @@ pub(super) fn not_in_one_place<'w>(
 }
 
 /// The places other than beside one leader to which a follower's pods may go.
-pub(crate) struct Strays<'a> {
+pub(crate) struct OtherTargets<'a> {
     /// Whether its terms match its own pods, so that the first may start anywhere.
     pub own: bool,
     /// The other leaders that nothing keeps in one place with that one.
@@ -95,18 +94,17 @@ pub(crate) struct Strays<'a> {
 
 /// The places other than beside `leader` to which the terms of `follower` lead its pods; `None` if
 /// they do not lead to `leader`.
-pub(crate) fn strays<'a>(
+pub(crate) fn other_targets<'a>(
     follower: &Workload,
     leader: &Workload,
     facts: Facts<'a>,
-) -> Option<Strays<'a>> {
+) -> Option<OtherTargets<'a>> {
     if !binds(follower, facts) || !has_leader(follower, leader, facts) {
         return None;
     }
-    let is_other = |other: &&Workload| !same(other, leader);
-    let leaders = leaders(follower, facts).filter(is_other).collect();
-    Some(Strays {
-        leaders: not_in_one_place(leader, leaders, facts),
+    let others = leaders(follower, facts).filter(|other| !same(other, leader)).collect();
+    Some(OtherTargets {
+        leaders: not_in_one_place(leader, others, facts),
         own: matches_its_own_terms(follower, facts),
     })
 }
@@ -122,24 +120,26 @@ pub(crate) fn follows_pod(
     let index = pod.rsplit_once('-').map_or("", |(_, index)| index);
     let terms = &follower.template.affinity;
     let demands = |key: &str, value: &str| {
-        let mut selectors = terms.iter().filter_map(|term| term.label_selector.as_ref());
-        selectors.any(|selector| selector.demands(key, value))
+        terms
+            .iter()
+            .filter_map(|term| term.label_selector.as_ref())
+            .any(|selector| selector.demands(key, value))
     };
-    let selects_pod_of = |set: &Workload, pod: &str| {
-        let labels = set.template.labels.with(POD_NAME, pod);
-        has_leader_with(follower, set, &labels.with(POD_INDEX, index), facts)
+    let selects_pod_of = |owner: &Workload, name: &str| {
+        let labels = owner.template.labels.with(POD_NAME, name);
+        has_leader_with(follower, owner, &labels.with(POD_INDEX, index), facts)
     };
     // Other sets may have a pod of that ordinal as well.
     let is_one_set = || {
         let namespace = Some(set.metadata.namespace.as_str());
         let mut others = facts.view.workloads_with(namespace, Labels::default());
-        let is_another = |other: &Workload| {
-            other.kind == WorkloadKind::StatefulSet
-                && other.has_pods()
-                && !same(other, set)
-                && selects_pod_of(other, &format!("{}-{index}", other.metadata.name))
-        };
-        terms.iter().all(PodAffinityTerm::own_namespace_only) && !others.any(is_another)
+        terms.iter().all(PodAffinityTerm::own_namespace_only)
+            && !others.any(|other| {
+                other.kind == WorkloadKind::StatefulSet
+                    && other.has_pods()
+                    && !same(other, set)
+                    && selects_pod_of(other, &format!("{}-{index}", other.metadata.name))
+            })
     };
     set.kind == WorkloadKind::StatefulSet
         && selects_pod_of(set, pod)
@@ -218,9 +218,12 @@ fn has_anti_affinity(
     matches: impl Fn(&PodAffinityTerm) -> bool,
     facts: Facts<'_>,
 ) -> bool {
-    let mut terms = owner.template.anti_affinity.iter();
     off.template.node_name.is_none()
-        && terms.any(|term| matches(term) && every_node_has(&term.topology_key, off, facts))
+        && owner
+            .template
+            .anti_affinity
+            .iter()
+            .any(|term| matches(term) && every_node_has(&term.topology_key, off, facts))
 }
 
 /// Whether both wait for the same pods, and no such pod exists yet.
@@ -261,7 +264,7 @@ fn tells_pods_apart(term: &PodAffinityTerm, workload: &Workload) -> bool {
 fn binds(workload: &Workload, facts: Facts<'_>) -> bool {
     looks_at_nodes(workload, facts)
         && !looks_at_revisions(workload)
-        && (workload.template.affinity.iter()).all(|term| term.mismatch_label_keys.is_empty())
+        && workload.template.affinity.iter().all(|term| term.mismatch_label_keys.is_empty())
 }
 
 /// Whether the terms' topology domains are single nodes. Only the scheduler evaluates terms, and it
@@ -277,14 +280,16 @@ fn looks_at_nodes(workload: &Workload, facts: Facts<'_>) -> bool {
 }
 
 fn looks_at_revisions(workload: &Workload) -> bool {
-    let mut terms = workload.template.affinity.iter();
-    terms.any(|term| workload.kind.has_revision_label(&term.match_label_keys))
+    workload
+        .template
+        .affinity
+        .iter()
+        .any(|term| workload.kind.has_revision_label(&term.match_label_keys))
 }
 
 /// Whether the workload matches its own terms, so that its first pod may start on any node.
 fn matches_its_own_terms(workload: &Workload, facts: Facts<'_>) -> bool {
-    let mut terms = workload.template.affinity.iter();
-    terms.all(|term| matches_itself(term, workload, facts))
+    workload.template.affinity.iter().all(|term| matches_itself(term, workload, facts))
 }
 
 /// The groups in one place to which `workload` belongs: its own, or those of its leaders if it is a
@@ -323,7 +328,7 @@ impl<'a> Group<'a> {
     fn members(&self) -> impl Iterator<Item = &'a Workload> {
         let judged = self.judged;
         let is_member = !same(judged, self.anchor) && self.has(judged);
-        let others = leaders(self.anchor, self.facts).filter(move |it| !same(it, judged));
+        let others = leaders(self.anchor, self.facts).filter(move |leader| !same(leader, judged));
         is_member.then_some(judged).into_iter().chain(others)
     }
 
@@ -384,21 +389,27 @@ fn has_leader_with(
 
 /// The cost of a comparison of a pod with the term, in steps.
 fn weight(term: &PodAffinityTerm) -> usize {
-    let selectors = term.label_selector.iter().chain(&term.namespace_selector);
-    let compared = selectors.map(|selector| {
-        let listed = selector.match_expressions.iter();
-        let listed: usize = listed.map(|it| 1 + it.values.len() / 4).sum();
-        selector.match_labels.iter().count() + listed
-    });
-    1 + term.namespaces.len() / 4 + compared.sum::<usize>()
+    let compared: usize = term
+        .label_selector
+        .iter()
+        .chain(&term.namespace_selector)
+        .map(|selector| {
+            let listed: usize = selector
+                .match_expressions
+                .iter()
+                .map(|requirement| 1 + requirement.values.len() / 4)
+                .sum();
+            selector.match_labels.iter().count() + listed
+        })
+        .sum();
+    1 + term.namespaces.len() / 4 + compared
 }
 
 /// Whether the term, as `owner`'s pods carry it, selects pods with `labels`. Keys in
 /// `matchLabelKeys` take their values from the owner's own labels; revision labels are in no
 /// template and are skipped.
 fn selects(term: &PodAffinityTerm, owner: &Workload, labels: &Labels) -> bool {
-    let selector = term.label_selector.as_ref();
-    selector.is_some_and(|selector| selector.matches(labels))
+    term.label_selector.as_ref().is_some_and(|selector| selector.matches(labels))
         && term.match_label_keys.iter().all(|key| {
             let own = owner.template.labels.get(key);
             own.is_none() || labels.get(key) == own
@@ -429,8 +440,9 @@ fn covers(term: &PodAffinityTerm, owner: &Workload, namespace: &Text, facts: Fac
     let name = |key: &str| (key == NAMESPACE_NAME).then_some(namespace.as_str());
     let by_name =
         selector.match_labels.iter().all(|(key, value)| name(key).is_none_or(|name| name == value))
-            && (selector.match_expressions.iter())
-                .all(|it| name(&it.key).is_none_or(|name| it.accepts(Some(name))));
+            && selector.match_expressions.iter().all(|requirement| {
+                name(&requirement.key).is_none_or(|name| requirement.accepts(Some(name)))
+            });
     selector.matches(&Labels::default().with(NAMESPACE_NAME, namespace)) || is_own && by_name
 }
 
@@ -440,12 +452,14 @@ pub(super) fn leaders<'a>(
     facts: Facts<'a>,
 ) -> impl Iterator<Item = &'a Workload> {
     let terms = &workload.template.affinity;
-    let selectors = terms.iter().filter_map(|term| term.label_selector.as_ref());
-    let labels: Labels = selectors.flat_map(|it| it.match_labels.iter()).collect();
+    let labels: Labels = terms
+        .iter()
+        .filter_map(|term| term.label_selector.as_ref())
+        .flat_map(|selector| selector.match_labels.iter())
+        .collect();
     let is_own = terms.iter().any(PodAffinityTerm::own_namespace_only);
     let namespace = is_own.then_some(workload.metadata.namespace.as_str());
-    let workloads = facts.view.workloads_with(namespace, labels);
-    workloads.filter(move |other| {
+    facts.view.workloads_with(namespace, labels).filter(move |other| {
         other.has_pods() && !same(other, workload) && has_leader(workload, other, facts)
     })
 }

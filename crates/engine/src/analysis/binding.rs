@@ -15,9 +15,10 @@ pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass,
     let view = facts.view;
     match claim.class() {
         Some("") => Err(Missing::FittingVolume),
-        Some(name) => (view.storage_class(name).known())
-            .map_err(|absence| Missing::Class(name.into(), absence)),
-        None => (view.default_storage_class().known()).map_err(Missing::DefaultClass),
+        Some(name) => {
+            view.storage_class(name).known().map_err(|absence| Missing::Class(name.into(), absence))
+        }
+        None => view.default_storage_class().known().map_err(Missing::DefaultClass),
     }
 }
 
@@ -42,8 +43,10 @@ pub(crate) fn fitting<'a>(
     };
     let gives_modes =
         |volume: &&Volume| claim.spec.access_modes.is_subset(volume.spec.access_modes);
-    let own = facts.view.volume_of(&claim.metadata);
-    let own = own.filter(|volume| is_enough(volume) && (binds_late || gives_modes(volume)));
+    let own = facts
+        .view
+        .volume_of(&claim.metadata)
+        .filter(|volume| is_enough(volume) && (binds_late || gives_modes(volume)));
     if own.is_some() && binds_late {
         return own;
     }
@@ -54,14 +57,14 @@ pub(crate) fn fitting<'a>(
             && gives_modes(volume)
             && selector.is_none_or(|selector| selector.matches(&volume.metadata.labels))
     };
-    let rank = |it: &'a Volume| (it.spec.capacity.storage, it.metadata.name.as_str());
+    let rank = |volume: &'a Volume| (volume.spec.capacity.storage, volume.metadata.name.as_str());
     let free = facts.view.free_volumes(class_name).into_iter().filter(fits);
     if !binds_late {
-        let modes = |it: &&'a Volume| it.spec.access_modes.len();
-        let free = free.min_by_key(|it| (modes(it), rank(it)));
+        let modes = |volume: &&'a Volume| volume.spec.access_modes.len();
+        let best = free.min_by_key(|volume| (modes(volume), rank(volume)));
         // If both have as many modes, the one that names the claim is taken.
-        return own.into_iter().chain(free).min_by_key(modes);
+        return own.into_iter().chain(best).min_by_key(modes);
     }
     free.filter(|volume| reach(volume).is_none_or(|reach| leads_somewhere(&reach, facts)))
-        .min_by_key(|it| rank(it))
+        .min_by_key(|volume| rank(volume))
 }

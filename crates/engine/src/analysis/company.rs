@@ -46,8 +46,8 @@ pub(crate) fn obstacle(
     facts: Facts<'_>,
 ) -> Option<Obstacle> {
     let (one, other) = (&first.template, &second.template);
-    let mut ports = one.host_ports.iter();
-    if let Some(port) = ports.find(|port| other.host_ports.iter().any(|it| port.clashes_with(it))) {
+    let clashes = |port: &&HostPort| other.host_ports.iter().any(|taken| port.clashes_with(taken));
+    if let Some(port) = one.host_ports.iter().find(clashes) {
         return Some(Obstacle::HostPort(port.clone()));
     }
     let of_first = keeps_company_off(first, second, facts);
@@ -64,11 +64,10 @@ pub(crate) fn obstacle(
 fn contradict(one: &PodTemplate, other: &PodTemplate) -> bool {
     let demanded = &one.node_selector;
     let differs = |labels: &Labels| {
-        let mut labels = labels.iter();
-        labels.any(|(key, value)| demanded.get(key).is_some_and(|it| it != value))
+        labels.iter().any(|(key, value)| demanded.get(key).is_some_and(|wanted| wanted != value))
     };
-    let affinity = other.node_affinity.as_ref();
-    differs(&other.node_selector) || affinity.is_some_and(|it| it.excludes(demanded))
+    differs(&other.node_selector)
+        || other.node_affinity.as_ref().is_some_and(|affinity| affinity.excludes(demanded))
 }
 
 /// The obstacle in the known nodes.
@@ -108,15 +107,18 @@ fn common_node(
 /// The resources that both request, with the sum of the requests of one pod each.
 fn shared_resources(one: &PodTemplate, other: &PodTemplate) -> Box<[(Text, Quantity)]> {
     let theirs = |name: &Text| {
-        let mut resources = other.extended_resources.iter();
-        resources.find_map(|(known, amount)| (known == name).then_some(amount.0))
+        other
+            .extended_resources
+            .iter()
+            .find_map(|(known, amount)| (known == name).then_some(amount.0))
     };
-    let ours = one.extended_resources.iter();
-    ours.filter_map(|(name, amount)| {
-        let sum = amount.0.saturating_add(theirs(name)?);
-        Some((name.clone(), Quantity(sum)))
-    })
-    .collect()
+    one.extended_resources
+        .iter()
+        .filter_map(|(name, amount)| {
+            let sum = amount.0.saturating_add(theirs(name)?);
+            Some((name.clone(), Quantity(sum)))
+        })
+        .collect()
 }
 
 /// The tolerations of `leader` that `follower` lacks.
@@ -125,7 +127,14 @@ pub(crate) fn missing_tolerations<'a>(
     leader: &'a Workload,
 ) -> Vec<&'a Toleration> {
     let own = &follower.template.tolerations;
-    let theirs = leader.template.tolerations.iter();
-    // The API server gives each pod tolerations of nodes that are not ready for a short time.
-    theirs.filter(|it| !own.contains(it) && !it.key.starts_with("node.kubernetes.io/")).collect()
+    leader
+        .template
+        .tolerations
+        .iter()
+        .filter(|toleration| {
+            // The API server gives each pod tolerations of nodes that are not ready for a short
+            // time.
+            !own.contains(toleration) && !toleration.key.starts_with("node.kubernetes.io/")
+        })
+        .collect()
 }

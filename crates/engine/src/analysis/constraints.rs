@@ -140,8 +140,10 @@ fn forbidden(situation: &Analysis<'_>, together: Together) -> Option<Contradicti
 fn counts_own_pods(spread: &TopologySpread, situation: &Analysis<'_>, together: Together) -> bool {
     let workload = situation.workload;
     let per_revision = workload.kind.has_revision_label(&spread.match_label_keys);
-    let selector = spread.label_selector.as_ref();
-    selector.is_some_and(|selector| selector.matches(&workload.template.labels))
+    spread
+        .label_selector
+        .as_ref()
+        .is_some_and(|selector| selector.matches(&workload.template.labels))
         && !(per_revision && together == Together::Rollout)
 }
 

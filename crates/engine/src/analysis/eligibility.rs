@@ -84,14 +84,20 @@ impl<'a> Eligibility<'a> {
     /// which the scheduler checks that (`checkCSIDriverOnNode` in
     /// `plugins/nodevolumelimits/csi.go`); it never sees a pod with `nodeName`.
     pub(crate) fn with_drivers_of(mut self, volumes: &'a [UsedVolume]) -> Self {
-        let drivers = volumes.iter().map(|volume| volume.driver.as_str());
-        let is_wanted = |name: &&str| {
-            let driver = self.facts.view.csi_driver(name).found();
-            driver.is_some_and(|it| it.spec.prevent_pod_scheduling_if_missing)
-        };
         if self.template.node_name.is_none() {
-            let wanted = drivers.filter(|it| !it.is_empty()).filter(is_wanted);
-            self.drivers = wanted.collect();
+            self.drivers = volumes
+                .iter()
+                .map(|volume| volume.driver.as_str())
+                .filter(|name| {
+                    !name.is_empty()
+                        && self
+                            .facts
+                            .view
+                            .csi_driver(name)
+                            .found()
+                            .is_some_and(|driver| driver.spec.prevent_pod_scheduling_if_missing)
+                })
+                .collect();
         }
         self
     }
@@ -107,10 +113,9 @@ impl<'a> Eligibility<'a> {
     /// Whether the pod's own selector and affinity choose `node`, whatever its taints and the
     /// volumes.
     pub(crate) fn selects(&self, node: &Node) -> bool {
-        let affinity = self.template.node_affinity.as_ref();
-        (self.template.node_selector).is_subset(&node.metadata.labels)
+        self.template.node_selector.is_subset(&node.metadata.labels)
             && self.additions.select(node)
-            && affinity.is_none_or(|selector| selector.matches(node))
+            && self.template.node_affinity.as_ref().is_none_or(|selector| selector.matches(node))
     }
 
     /// Whether `node` has the topology labels of the pods' required affinity and hard spreads. No
@@ -131,19 +136,17 @@ impl<'a> Eligibility<'a> {
     pub fn admits(&self, node: &Node) -> bool {
         let template = self.template;
         let lacks = |driver: &&str| self.facts.view.lacks_driver(&node.metadata.name, driver);
-        let node_name = template.node_name.as_ref();
-        node_name.is_none_or(|name| *name == node.metadata.name)
+        template.node_name.as_ref().is_none_or(|name| *name == node.metadata.name)
             && self.selects(node)
             && self.reach.iter().all(|selector| selector.matches(node))
             && self.has_places(node)
-            && (node.has(&template.extended_resources)).unwrap_or(!self.devices_are_listed)
+            && node.has(&template.extended_resources).unwrap_or(!self.devices_are_listed)
             && self.tolerates_taints(node)
             && !self.drivers.iter().any(lacks)
     }
 
     fn tolerates_taints(&self, node: &Node) -> bool {
-        let own = self.template.tolerations.iter();
-        node.admits(&own.chain(self.additions.tolerations()))
+        node.admits(&self.template.tolerations.iter().chain(self.additions.tolerations()))
     }
 
     /// The eligible nodes.
@@ -182,9 +185,10 @@ impl<'a> Eligibility<'a> {
     /// The number of eligible nodes, at most `COUNTED`; `None` if no node is known.
     pub fn count(&self) -> Option<usize> {
         let (hint, view) = (self.hint(), self.facts.view);
-        let nodes = view.nodes(hint.clone());
-        let eligible =
-            nodes.take_while(|_| view.spend(self.weight)).filter(|node| self.admits(node));
+        let eligible = view
+            .nodes(hint.clone())
+            .take_while(|_| view.spend(self.weight))
+            .filter(|node| self.admits(node));
         let mut count = 0;
         for node in eligible.take(COUNTED) {
             count += 1;
@@ -208,8 +212,7 @@ impl<'a> Eligibility<'a> {
     /// `key`, so that one value means one node.
     pub(crate) fn is_one_for_each(&self, key: &str) -> bool {
         let mut values = HashSet::new();
-        let mut nodes = self.nodes();
-        let are_distinct = nodes.all(|node| {
+        let are_distinct = self.nodes().all(|node| {
             let value = node.metadata.labels.get(key);
             values.len() < COUNTED && value.is_some_and(|value| values.insert(value))
         });
@@ -237,12 +240,16 @@ impl<'a> Eligibility<'a> {
         if let Some(name) = template.node_name.as_deref() {
             return Some(NodeHint::one("metadata.name", name));
         }
-        let selectors = self.reach.iter().copied().chain(&template.node_affinity);
-        let narrowest = selectors.filter_map(only_values).min_by_key(|hint| hint.values.len());
-        narrowest.or_else(|| {
-            let (key, value) = template.node_selector.iter().next()?;
-            Some(NodeHint::one(key, value))
-        })
+        self.reach
+            .iter()
+            .copied()
+            .chain(&template.node_affinity)
+            .filter_map(only_values)
+            .min_by_key(|hint| hint.values.len())
+            .or_else(|| {
+                let (key, value) = template.node_selector.iter().next()?;
+                Some(NodeHint::one(key, value))
+            })
     }
 }
 
@@ -251,8 +258,7 @@ const MADE_ON_DEMAND: &str = "karpenter.sh/nodepool";
 
 /// Whether nodes are created when pods need them, so that the known ones are not all.
 pub(crate) fn is_elastic(facts: Facts<'_>) -> bool {
-    let mut nodes = facts.view.nodes(None);
-    nodes.any(|node| node.metadata.labels.get(MADE_ON_DEMAND).is_some())
+    facts.view.nodes(None).any(|node| node.metadata.labels.get(MADE_ON_DEMAND).is_some())
 }
 
 /// Whether several nodes are known to have the resources that the pods request.
@@ -268,14 +274,18 @@ fn lists_devices(template: &PodTemplate, facts: Facts<'_>) -> bool {
 
 /// Whether the node has the labels of all hard spreads.
 fn has_places_of_spreads(template: &PodTemplate, node: &Node) -> bool {
-    let mut hard = template.spread.iter().filter(|spread| !spread.is_soft);
-    hard.all(|spread| node.metadata.labels.get(&spread.topology_key).is_some())
+    template
+        .spread
+        .iter()
+        .filter(|spread| !spread.is_soft)
+        .all(|spread| node.metadata.labels.get(&spread.topology_key).is_some())
 }
 
 /// The cost of a comparison of a node with the selector, in steps.
 fn weight(selector: &NodeSelector) -> usize {
-    let terms = selector.node_selector_terms.iter();
-    terms
+    selector
+        .node_selector_terms
+        .iter()
         .flat_map(NodeSelectorTerm::requirements)
         .map(|requirement| 1 + requirement.values.len() / 4)
         .sum()
@@ -300,10 +310,10 @@ fn only_values(selector: &NodeSelector) -> Option<NodeHint<'_>> {
 
 /// The host to which every term of the selector leads, except terms that match nothing.
 pub(crate) fn only_host(selector: &NodeSelector) -> Option<&str> {
-    let is_host = |it: &&Requirement| {
-        it.operator == Operator::In
-            && it.values.len() == 1
-            && (it.key == HOSTNAME || it.key == "metadata.name")
+    let is_host = |requirement: &&Requirement| {
+        requirement.operator == Operator::In
+            && requirement.values.len() == 1
+            && (requirement.key == HOSTNAME || requirement.key == "metadata.name")
     };
     let mut hosts = selector.terms_that_match().map(|term| {
         let host = term.requirements().find(is_host)?.values.first()?;

@@ -88,8 +88,7 @@ fn one_node(
         let node = (counted == Some(1)).then(|| eligibility.first());
         return Some(OneNode::Named(node.flatten().unwrap_or_else(|| name.into())));
     }
-    let stays = |volume: &&UsedVolume| volume.stays_on_its_node;
-    if let Some(volume) = volumes.iter().find(stays) {
+    if let Some(volume) = volumes.iter().find(|volume| volume.stays_on_its_node) {
         return Some(OneNode::VolumeStays(volume.shown_name().clone()));
     }
     match (facts.nodes, counted) {
@@ -101,7 +100,7 @@ fn one_node(
         (_, Some(_)) => volumes
             .iter()
             // A DaemonSet wants a pod in the other zones as well.
-            .find(|it| it.stays_in_its_zone && workload.kind != WorkloadKind::DaemonSet)
+            .find(|volume| volume.stays_in_its_zone && workload.kind != WorkloadKind::DaemonSet)
             .filter(|_| eligibility.is_one_for_each(ZONE))
             .map(|volume| OneNode::VolumeStays(volume.shown_name().clone())),
     }
@@ -122,8 +121,9 @@ fn leaders_node(workload: &Workload, facts: Facts<'_>) -> Option<OneNode> {
     }
     let node_of = |leader| {
         let volumes = volumes::of(leader, facts);
-        let node = EligibleNodes::alone(leader, leader.ready, &volumes, facts).one_node;
-        node.filter(|node| matches!(node, OneNode::Named(_)))
+        EligibleNodes::alone(leader, leader.ready, &volumes, facts)
+            .one_node
+            .filter(|node| matches!(node, OneNode::Named(_)))
     };
     let mut nodes = affinity::leaders(workload, facts).map(node_of);
     let first = nodes.next()??;

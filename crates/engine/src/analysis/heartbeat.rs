@@ -99,7 +99,7 @@ mod tests {
 
     const NOW: &str = "2026-01-01T01:00:00Z";
 
-    fn of(ready: Option<&str>, lease: Option<Value>, everything_known: bool) -> Heartbeat {
+    fn of(status: Option<&str>, lease: Option<Value>, everything_known: bool) -> Heartbeat {
         let mut cluster = if everything_known { Snapshot::complete() } else { Snapshot::new() };
         let read = |kind: ObjectKind, json: Value| kind.deserialize(json).unwrap();
         if let Some(spec) = lease {
@@ -107,8 +107,8 @@ mod tests {
             let json = json!({"metadata": metadata, "spec": spec});
             cluster.apply(read(ObjectKind::Lease, json));
         }
-        let node = ready.map(|ready| {
-            let conditions = json!([{"type": "Ready", "status": ready}]);
+        let node = status.map(|status| {
+            let conditions = json!([{"type": "Ready", "status": status}]);
             let json = json!({"metadata": {"name": "n1"}, "status": {"conditions": conditions}});
             match read(ObjectKind::Node, json) {
                 Object::Node(node) => node,
@@ -116,8 +116,7 @@ mod tests {
             }
         });
         let missing = if everything_known { Lookup::Absent } else { Lookup::NotSynced };
-        let node = node.as_ref().map_or(missing, Lookup::Found);
-        let ready = node.map(|node| node.status.ready);
+        let ready = node.as_ref().map_or(missing, Lookup::Found).map(|node| node.status.ready);
         Heartbeat::seen(ready, cluster.view().node_lease("n1"), NOW.parse().unwrap())
     }
 

@@ -21,21 +21,21 @@ pub fn mislabelled(volume: &Volume, claim: &Claim, facts: Facts<'_>) -> Option<B
             .filter(|driver| *driver != in_tree.provisioner)?,
         VolumeSource::Unknown => return None,
     };
-    let (modes, mode) = (volume.spec.access_modes, volume.spec.volume_mode);
-    if is_never_attached(modes, driver, facts) {
+    let (labelled, mode) = (volume.spec.access_modes, volume.spec.volume_mode);
+    if is_never_attached(labelled, driver, facts) {
         return Some(ByDriver::NeverAttached);
     }
     let shared = AccessModes::of(&[AccessMode::ReadWriteMany, AccessMode::ReadOnlyMany]);
-    let promised = modes.common(shared);
+    let promised = labelled.common(shared);
     if promised.is_empty()
         || !matches!(attach(driver, facts), Attach::Required { .. })
         || facts.catalog.is_of_each_node(driver, &volume.spec.handle)
     {
         return None;
     }
-    let class = class_of(claim, facts).ok();
-    let class = class.filter(|class| csi_driver_of(class.driver()) == driver);
-    let class = StorageClass::or_unknown(class);
+    let class = StorageClass::or_unknown(
+        class_of(claim, facts).ok().filter(|class| csi_driver_of(class.driver()) == driver),
+    );
     let stated = ClassModes::from_annotations(&class.metadata.annotations).unwrap_or_default();
     let capability = facts.catalog.capability(driver, &class.parameters, mode);
     match capability.with_stated(stated).judge(promised) {

@@ -55,15 +55,15 @@ impl Placement {
         volumes: &[UsedVolume],
         facts: Facts<'_>,
     ) -> Self {
-        let runs_like_it = |old: &Workload| old.ready && is_placed_alike(old, workload);
-        let ready = previous.map_or(workload.ready, runs_like_it);
+        let ready =
+            previous.map_or(workload.ready, |old| old.ready && is_placed_alike(old, workload));
         let range = EligibleNodes::of(workload, ready, volumes, facts);
         let affinity = affinity::self_affinity(workload, previous, facts);
         let running = previous.filter(|old| old.has_pods());
         Self {
             affinity,
             eligible: Eligible(
-                (range.counted).filter(|count| *count > 1 || facts.nodes != NodeAssumption::Always),
+                range.counted.filter(|count| *count > 1 || facts.nodes != NodeAssumption::Always),
             ),
             moved: running
                 .filter(|_| match range.one_node {

@@ -67,8 +67,8 @@ impl Places {
             (Some(OneNode::Named(name)), _) => Self::Nodes(vec![name.clone()]),
             (Some(OneNode::VolumeStays(volume)), _) => Self::NodeOf(volume.clone()),
             (_, Some(..=NAMED)) => {
-                let nodes = range.eligibility.nodes();
-                let mut names: Vec<_> = nodes.map(|node| node.metadata.name.clone()).collect();
+                let mut names: Vec<_> =
+                    range.eligibility.nodes().map(|node| node.metadata.name.clone()).collect();
                 names.sort_unstable();
                 Self::Nodes(names)
             }
@@ -113,10 +113,7 @@ impl PlacementChange {
             (Some(from), Some(to)) => from == to || stays_with_both,
             (None, Some(_)) => false,
             // Affinity leads the new pods to the old ones, unless they may not go there.
-            (_, None) => {
-                let mut nodes = from.eligibility.nodes();
-                nodes.all(|node| to.eligibility.admits(node))
-            }
+            (_, None) => from.eligibility.nodes().all(|node| to.eligibility.admits(node)),
         };
         if stay {
             return resumed();
@@ -150,10 +147,8 @@ pub(super) fn is_placed_alike(old: &Workload, new: &Workload) -> bool {
 /// Whether the old pods hold one of the volumes that matter to the new ones.
 fn hold_one_volume(old: &Workload, new: &Workload, volumes: &[UsedVolume]) -> bool {
     let theirs = &old.template.volumes;
-    let matters = |index: usize| {
-        let mut all = volumes.iter();
-        all.any(|used| used.index == index && used.may_hold_a_node())
-    };
-    let mut ours = new.template.volumes.iter();
-    ours.any(|it| matters(it.index) && theirs.iter().any(|other| other.source == it.source))
+    new.template.volumes.iter().any(|ours| {
+        volumes.iter().any(|used| used.index == ours.index && used.may_hold_a_node())
+            && theirs.iter().any(|other| other.source == ours.source)
+    })
 }

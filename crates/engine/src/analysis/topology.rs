@@ -20,24 +20,27 @@ pub fn reach(volume: &Volume) -> Option<NodeSelector> {
         }
     }
     let keys = TOPOLOGY.iter().flatten();
-    let in_place = keys.clone().filter_map(|key| {
-        let values = volume.metadata.labels.get(key)?;
-        Some(Requirement {
-            key: today(key).into(),
-            operator: Operator::In,
-            values: values.split("__").map(Text::from).collect(),
+    let place: Vec<Requirement> = keys
+        .clone()
+        .filter_map(|key| {
+            let values = volume.metadata.labels.get(key)?;
+            Some(Requirement {
+                key: today(key).into(),
+                operator: Operator::In,
+                values: values.split("__").map(Text::from).collect(),
+            })
         })
-    });
-    let place: Vec<Requirement> = in_place.collect();
+        .collect();
     if place.is_empty() {
         return reach;
     }
-    let outside = keys.map(|key| Requirement {
-        key: (*key).into(),
-        operator: Operator::DoesNotExist,
-        values: Box::default(),
-    });
-    let nowhere: Vec<Requirement> = outside.collect();
+    let nowhere: Vec<Requirement> = keys
+        .map(|key| Requirement {
+            key: (*key).into(),
+            operator: Operator::DoesNotExist,
+            values: Box::default(),
+        })
+        .collect();
     let terms: Box<[NodeSelectorTerm]> = match reach {
         Some(reach) => reach.node_selector_terms,
         None => Box::new([NodeSelectorTerm::default()]),

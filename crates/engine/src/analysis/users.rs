@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 
 use super::affinity::{
-    POD_NAME, follows_pod, is_follower, leaders, not_in_one_place, same, strays, wait_alike,
+    POD_NAME, follows_pod, is_follower, leaders, not_in_one_place, other_targets, same, wait_alike,
 };
 use super::eligible_nodes::{OneNode, one_node_of};
 use super::whereabouts::attached_to;
@@ -20,11 +20,15 @@ const MADE: usize = 256;
 /// The claims that a StatefulSet's templates make for its pods: the number of the template, the
 /// template, and the claim's name.
 pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, &Claim, String)> {
-    let templates = workload.claim_templates.iter().enumerate();
-    let claims = (templates.zip(workload.claim_stems())).flat_map(|((at, template), stem)| {
-        workload.ordinals().map(move |ordinal| (at, template, format!("{stem}-{ordinal}")))
-    });
-    claims.take(MADE)
+    workload
+        .claim_templates
+        .iter()
+        .enumerate()
+        .zip(workload.claim_stems())
+        .flat_map(|((at, template), stem)| {
+            workload.ordinals().map(move |ordinal| (at, template, format!("{stem}-{ordinal}")))
+        })
+        .take(MADE)
 }
 
 /// The other users of `claim` that have pods: workloads, StatefulSets by their templates, bare pods
@@ -88,7 +92,7 @@ pub(crate) fn apart<'a>(
     let all = all_others(situation, claim);
     let mut others = all.clone();
     others.retain(|other| is_named(situation, other));
-    let mut apart = apart_of(situation, others, volume);
+    let mut apart = not_co_located(situation, others, volume);
     if view.overlay().batch.is_none() || comes_and_goes(workload) {
         return apart;
     }
@@ -100,12 +104,12 @@ pub(crate) fn apart<'a>(
     }
     let mut later = all.clone();
     later.retain(|other| {
-        let rest = || -> Vec<_> { all.iter().copied().filter(|it| !same(it, other)).collect() };
+        let rest = || -> Vec<_> { all.iter().copied().filter(|user| !same(user, other)).collect() };
         view.workload_turn(other) == Turn::Later
             && !comes_and_goes(other)
             && holds_together(other, rest, situation.facts)
     });
-    apart.extend(apart_of(situation, later, volume));
+    apart.extend(not_co_located(situation, later, volume));
     apart
 }
 
@@ -134,10 +138,10 @@ pub(crate) fn users_of<'a>(
 
 /// Whether `owner` controls `owned`.
 fn owns(owner: &Workload, owned: &Workload) -> bool {
-    owned.judged_owner().is_some_and(|(kind, it)| {
+    owned.judged_owner().is_some_and(|(kind, controller)| {
         kind == owner.kind
-            && it.name == owner.metadata.name
-            && !it.uid.contradicts(owner.metadata.uid)
+            && controller.name == owner.metadata.name
+            && !controller.uid.contradicts(owner.metadata.uid)
             && owned.metadata.namespace == owner.metadata.namespace
     })
 }
@@ -157,7 +161,7 @@ pub(crate) fn holds_together<'a>(
 }
 
 /// The workloads of `others`, which use `volume` too, whose pods may be on another node.
-pub(crate) fn apart_of<'a>(
+pub(crate) fn not_co_located<'a>(
     situation: &Analysis<'a>,
     mut others: Vec<&'a Workload>,
     volume: &UsedVolume,
@@ -167,7 +171,7 @@ pub(crate) fn apart_of<'a>(
     }
     let (own, facts) = (situation.workload, situation.facts);
     others.retain(|other| !is_on_the_node(situation, other));
-    let mut others = not_in_one_place(own, others, facts);
+    let mut apart = not_in_one_place(own, others, facts);
     let claim = volume.claim.as_deref().unwrap_or_default();
     // Whether it goes to the node of the pod for which the StatefulSet makes the volume's claim.
     let follows_pod_of = |follower: &Workload, set: &Workload| {
@@ -176,8 +180,7 @@ pub(crate) fn apart_of<'a>(
     let users = LazyCell::new(|| all_others(situation, claim));
     // The users whose pod for the claim the workload follows.
     let makers = LazyCell::new(|| -> Vec<&Workload> {
-        let users = users.iter().copied();
-        users.filter(|set| follows_pod_of(own, set)).collect()
+        users.iter().copied().filter(|set| follows_pod_of(own, set)).collect()
     });
     let own_leaders = LazyCell::new(|| followed(situation, own));
     // Whether `follower` goes to the node of `host`: to the pod that has the volume, or to all of
@@ -193,7 +196,7 @@ pub(crate) fn apart_of<'a>(
         let is_placed = host.kind == WorkloadKind::Pod && host.template.node_name.is_some();
         are_led(situation, leaders, host) || is_placed && leaders.iter().any(is_user)
     };
-    others.retain(|other| {
+    apart.retain(|other| {
         // One of the two runs to completion on the node of the other.
         let own_joins = own.ends() && (joins(own, other) || lead_to(&own_leaders, other));
         let other_joins =
@@ -206,7 +209,7 @@ pub(crate) fn apart_of<'a>(
         };
         !(own_joins || other_joins() || both_follow())
     });
-    others
+    apart
 }
 
 /// Whether the pods of both workloads are on one node without regard to each other.
@@ -237,8 +240,10 @@ fn followed<'a>(situation: &Analysis<'a>, follower: &Workload) -> Vec<&'a Worklo
     if !is_follower(follower, situation.facts) {
         return Vec::new();
     }
-    let leaders = leaders(follower, situation.facts).take(MOST_LEADERS);
-    leaders.filter(|leader| follows(situation, follower, leader)).collect()
+    leaders(follower, situation.facts)
+        .take(MOST_LEADERS)
+        .filter(|leader| follows(situation, follower, leader))
+        .collect()
 }
 
 /// Whether `follower` goes where the pods of `leader` are, which are in one place, and nowhere
@@ -246,7 +251,7 @@ fn followed<'a>(situation: &Analysis<'a>, follower: &Workload) -> Vec<&'a Worklo
 fn follows(situation: &Analysis<'_>, follower: &Workload, leader: &Workload) -> bool {
     let facts = situation.facts;
     is_follower(follower, facts)
-        && strays(follower, leader, facts).is_some_and(|it| it.leaders.is_empty())
+        && other_targets(follower, leader, facts).is_some_and(|targets| targets.leaders.is_empty())
         && stays_together(situation, leader)
 }
 
@@ -288,9 +293,9 @@ pub(crate) fn visit<'w>(
     volume: &UsedVolume,
 ) -> Option<(Visit, &'w Workload, &'w Workload)> {
     let (own, facts) = (situation.workload, situation.facts);
-    let is_visitor = |it: &Workload| matches!(it.kind, WorkloadKind::Job | WorkloadKind::Pod);
+    let is_visitor = |user: &Workload| matches!(user.kind, WorkloadKind::Job | WorkloadKind::Pod);
     let is_owned_pod =
-        |it: &Workload| it.kind == WorkloadKind::Pod && it.metadata.controller.is_some();
+        |user: &Workload| user.kind == WorkloadKind::Pod && user.metadata.controller.is_some();
     // An existing pod may stay for good, as one of an unknown controller does.
     let (visitor, host) = if is_visitor(own) && !other.ends() {
         (own, other)
@@ -323,8 +328,10 @@ pub(crate) fn follows_one(
     workload: &Workload,
     leaders: &[&Workload],
 ) -> bool {
-    let mut leaders = leaders.iter().filter(|leader| !same(leader, workload));
-    leaders.any(|leader| is_beside(situation, workload, leader))
+    leaders
+        .iter()
+        .filter(|leader| !same(leader, workload))
+        .any(|leader| is_beside(situation, workload, leader))
 }
 
 /// The labels by which the pods of `workload` that hold `claim` are found.

@@ -84,8 +84,7 @@ pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
         .volumes
         .iter()
         .filter(|volume| {
-            let mut own = workload.claim_templates.iter();
-            own.all(|claim| claim.metadata.name != volume.name)
+            workload.claim_templates.iter().all(|claim| claim.metadata.name != volume.name)
         })
         .map(|volume| {
             let mut used = used(volume, &workload.metadata.namespace, facts);
@@ -134,12 +133,13 @@ fn through_claim(name: &str, named: UsedVolume, namespace: &str, facts: Facts<'_
     let named = UsedVolume { claim: Some(name.into()), ..named };
     // The template from which a StatefulSet, or a bare pod with an ephemeral volume, will have the
     // claim made.
-    let template = || {
-        let mut users = facts.view.workloads_using(namespace, name).into_iter();
-        users.find_map(|it| (it.template_of_claim(name)).or_else(|| it.ephemeral_claim(name)))
-    };
-    let claim = facts.view.claim(namespace, name).known();
-    match claim.or_else(|absence| template().ok_or(absence)) {
+    let template =
+        || {
+            facts.view.workloads_using(namespace, name).into_iter().find_map(|user| {
+                user.template_of_claim(name).or_else(|| user.ephemeral_claim(name))
+            })
+        };
+    match facts.view.claim(namespace, name).known().or_else(|absence| template().ok_or(absence)) {
         Ok(claim) => claimed(claim, named, facts),
         Err(absence) => UsedVolume {
             attach_constraint: AttachConstraint::Unknown(Missing::Claim(absence)),
@@ -270,16 +270,16 @@ impl Claimed<'_> {
             };
             meaning.used
         };
-        let classes = storage::supposed_classes(name).iter();
-        let meanings: Vec<UsedVolume> = classes.map(meaning).collect();
+        let meanings: Vec<UsedVolume> =
+            storage::supposed_classes(name).iter().map(meaning).collect();
         let (first, others) = meanings.split_first()?;
         let agrees = |other: &UsedVolume| {
             other.attach_constraint == first.attach_constraint
                 && other.stays_on_its_node == first.stays_on_its_node
         };
         if !others.iter().all(agrees) {
-            let is_free = |volume: &UsedVolume| volume.attach_constraint == AttachConstraint::Free;
-            let is_open = meanings.iter().any(is_free);
+            let is_open =
+                meanings.iter().any(|volume| volume.attach_constraint == AttachConstraint::Free);
             return is_open.then(|| AttachConstraint::Unknown(missing.clone()));
         }
         let likely = match first.attach_constraint {
@@ -296,30 +296,30 @@ impl Claimed<'_> {
     fn by_volume(&mut self, volume: &Volume, basis: Basis) -> AttachConstraint {
         let (claim, facts) = (self.claim, self.facts);
         let class = class_of(claim, facts).ok();
-        let modes = volume.spec.access_modes;
+        let labelled = volume.spec.access_modes;
         let (driver, attach, modes) = match (&volume.spec.source, class) {
-            (VolumeSource::Csi(driver), _) => (driver.clone(), attach(driver, facts), modes),
+            (VolumeSource::Csi(driver), _) => (driver.clone(), attach(driver, facts), labelled),
             (VolumeSource::InTree(in_tree), _) => (
                 Text::from(in_tree.field),
                 attach_in_tree(in_tree, facts),
-                in_tree.effective_modes(modes),
+                in_tree.effective_modes(labelled),
             ),
             (VolumeSource::Unknown, Some(class)) => {
-                (class.driver().into(), attach(class.driver(), facts), modes)
+                (class.driver().into(), attach(class.driver(), facts), labelled)
             }
-            (VolumeSource::Unknown, None) => (Text::default(), Attach::Unforeseen, modes),
+            (VolumeSource::Unknown, None) => (Text::default(), Attach::Unforeseen, labelled),
         };
-        let class = class.filter(|it| it.driver() == driver);
+        let matching = class.filter(|class| class.driver() == driver);
         self.used.modes = modes;
         self.used.reach = reach(volume);
-        let parameters = &StorageClass::or_unknown(class).parameters;
+        let parameters = &StorageClass::or_unknown(matching).parameters;
         self.used.stays_on_its_node = match facts.catalog.node_local(&driver, parameters) {
             NodeLocal::Pinned => self.used.reach.is_some(),
             NodeLocal::Scheduled => true,
             NodeLocal::No | NodeLocal::Unpinned | NodeLocal::Unknown => false,
         };
         self.used.driver = driver;
-        match self.by_driver(attach, basis, class) {
+        match self.by_driver(attach, basis, matching) {
             AttachConstraint::Free => mislabelled(volume, claim, facts)
                 .map_or(AttachConstraint::Free, AttachConstraint::Driver),
             held => held,
@@ -376,7 +376,7 @@ impl Claimed<'_> {
             Err(by) => by,
         };
         let (driver, catalog) = (&self.used.driver, self.facts.catalog);
-        let parameters = class.map(|it| &it.parameters);
+        let parameters = class.map(|class| &class.parameters);
         // A raw device has no file system that two nodes could damage.
         let is_block = self.claim.spec.volume_mode == VolumeMode::Block;
         AttachConstraint::Driver(match catalog.second_use(driver, parameters) {

@@ -2,24 +2,27 @@
 
 use super::{Facts, UsedVolume};
 use crate::model::Text;
-use crate::model::node::{CSI, Node};
+use crate::model::node::CSI;
 use crate::model::volume::Volume;
 
 /// The nodes to which a bound volume is known to be attached; there may be none.
 pub(crate) fn attached_to(volume: &UsedVolume, namespace: &str, facts: Facts<'_>) -> Vec<Text> {
     let view = facts.view;
-    let claim = volume.claim.as_deref();
-    let Some(bound) = claim.and_then(|claim| view.bound_volume(namespace, claim)) else {
+    let Some(bound) = volume.claim.as_deref().and_then(|claim| view.bound_volume(namespace, claim))
+    else {
         return Vec::new();
     };
     let mut nodes = view.nodes_attached(&bound.metadata.name);
     if nodes.is_empty()
         && let Some(name) = unique_name(bound)
     {
-        let cost = |node: &Node| 1 + node.status.volumes_attached.len() / 16;
-        let seen = (view.nodes(None)).take_while(|node| view.spend(cost(node)));
-        let has = |node: &&Node| (node.status.volumes_attached.iter()).any(|it| it.name == name);
-        for node in seen.filter(has) {
+        let having = view
+            .nodes(None)
+            .take_while(|node| view.spend(1 + node.status.volumes_attached.len() / 16))
+            .filter(|node| {
+                node.status.volumes_attached.iter().any(|attached| attached.name == name)
+            });
+        for node in having {
             view.depends_on_node(node);
             nodes.push(node.metadata.name.clone());
         }

@@ -37,10 +37,9 @@ impl Applied {
         let Some(document) = document else {
             return if lives { Self::Unknown } else { Self::Unsaid };
         };
-        let is_whole = |entry: &Value| entry.get("subresource").is_none();
         let options = document.pointer(ARGO_OPTIONS).and_then(Value::as_str);
         let has = |pointer| document.pointer(pointer).is_some();
-        if applied_entries(document).any(is_whole)
+        if applied_entries(document).any(|entry| entry.get("subresource").is_none())
             || has(FLUX)
             || options.is_some_and(|options| options.contains(ARGO_SERVER_SIDE))
         {
@@ -66,29 +65,34 @@ impl Applied {
 /// other writers look like the API server's defaults.
 pub(crate) fn states_strategy(document: Option<&Value>) -> Option<bool> {
     let document = document?;
-    let last = document.pointer(LAST_APPLIED).and_then(Value::as_str);
-    if let Some(last) = last.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+    let last = document
+        .pointer(LAST_APPLIED)
+        .and_then(Value::as_str)
+        .and_then(|text| serde_json::from_str::<Value>(text).ok());
+    if let Some(last) = last {
         return Some(has_fields(&last, "/spec/strategy"));
     }
     let mut applied = applied_entries(document)
-        .filter(|it| it.pointer("/fieldsV1/f:spec/f:template").is_some())
+        .filter(|entry| entry.pointer("/fieldsV1/f:spec/f:template").is_some())
         .peekable();
     applied.peek()?;
-    Some(applied.any(|it| has_fields(it, "/fieldsV1/f:spec/f:strategy")))
+    Some(applied.any(|entry| has_fields(entry, "/fieldsV1/f:spec/f:strategy")))
 }
 
 /// The managed fields that were applied on the server's side.
 fn applied_entries(document: &Value) -> impl Iterator<Item = &Value> {
-    let entries = document.pointer("/metadata/managedFields");
-    let entries = entries.and_then(Value::as_array).into_iter().flatten();
-    entries.filter(|entry| entry.get("operation").and_then(Value::as_str) == Some("Apply"))
+    document
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter(|entry| entry.get("operation").and_then(Value::as_str) == Some("Apply"))
 }
 
 /// Whether anything is set there: the manifest reverts a patch of the numbers of a rolling update
 /// as well as of its type, and the API server refuses them beside Recreate.
 fn has_fields(document: &Value, pointer: &str) -> bool {
-    let fields = document.pointer(pointer).and_then(Value::as_object);
-    fields.is_some_and(|fields| !fields.is_empty())
+    document.pointer(pointer).and_then(Value::as_object).is_some_and(|fields| !fields.is_empty())
 }
 
 #[cfg(test)]

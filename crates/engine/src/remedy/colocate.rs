@@ -56,8 +56,9 @@ fn patch(workload: &Workload, raw: &Value, pods_there: i64) -> Option<Patch> {
     }
     let is_made = workload.kind == WorkloadKind::Job
         && raw.pointer("/spec/manualSelector") != Some(&Value::Bool(true));
-    let written = raw.pointer("/spec/selector");
-    let written = written.filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
+    let written = raw
+        .pointer("/spec/selector")
+        .filter(|selector| selector.as_object().is_some_and(|fields| !fields.is_empty()));
     let name = workload.metadata.name.as_str();
     let selector = match workload.kind {
         _ if is_made && name.is_empty() => return None,

@@ -15,17 +15,16 @@ pub(crate) fn set(object: &Value, path: &[&str], value: Value) -> Patch {
     let mut pointer = PointerBuf::root();
     for key in parents {
         pointer.push_back(*key);
-        here = here.and_then(|parent| parent.get(key)).filter(|value| value.is_object());
+        here = here.and_then(|parent| parent.get(key)).filter(|child| child.is_object());
         if here.is_none() {
             operations.push(add(pointer.clone(), Value::Object(Map::new())));
         }
     }
     pointer.push_back(*last);
-    let path = pointer;
     operations.push(match here.and_then(|parent| parent.get(last)) {
         Some(there) if *there == value => return Patch(Vec::new()),
-        Some(_) => PatchOperation::Replace(ReplaceOperation { path, value }),
-        None => add(path, value),
+        Some(_) => PatchOperation::Replace(ReplaceOperation { path: pointer, value }),
+        None => add(pointer, value),
     });
     Patch(operations)
 }
@@ -33,8 +32,9 @@ pub(crate) fn set(object: &Value, path: &[&str], value: Value) -> Patch {
 /// The patch that puts `item` at the end of the list at `path`, which is added if it is missing or
 /// null. There is no operation if the list has the item already.
 pub(crate) fn append(object: &Value, path: &[&str], item: Value) -> Patch {
-    let list = path.iter().try_fold(object, |parent, key| parent.get(key));
-    let Some(list) = list.and_then(Value::as_array) else {
+    let Some(list) =
+        path.iter().try_fold(object, |parent, key| parent.get(key)).and_then(Value::as_array)
+    else {
         return set(object, path, Value::Array(vec![item]));
     };
     if list.contains(&item) {
@@ -87,9 +87,9 @@ mod tests {
             json_patch::patch(&mut object, &patch).unwrap();
             assert_eq!(object["a"]["b"], expected);
         }
-        let mut object = json!({"a":{"b":null}});
-        let patch = append(&object, &["a", "b"], json!(2));
-        json_patch::patch(&mut object, &patch).unwrap();
-        assert_eq!(object, json!({"a":{"b":[2]}}));
+        let mut unset = json!({"a":{"b":null}});
+        let patch = append(&unset, &["a", "b"], json!(2));
+        json_patch::patch(&mut unset, &patch).unwrap();
+        assert_eq!(unset, json!({"a":{"b":[2]}}));
     }
 }

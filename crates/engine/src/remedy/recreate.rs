@@ -47,8 +47,8 @@ pub(super) fn patch(workload: &Workload, raw: &Value, _pods_there: i64) -> Optio
 /// The other fields of a DeploymentConfig's strategy stay: the deadline and resources of its
 /// deployer pods, and the time limit and hooks that both strategies have.
 fn of_deployment_config(raw: &Value) -> Value {
-    let written = raw.pointer("/spec/strategy").and_then(Value::as_object);
-    let mut strategy = written.cloned().unwrap_or_default();
+    let mut strategy =
+        raw.pointer("/spec/strategy").and_then(Value::as_object).cloned().unwrap_or_default();
     let mut params = match strategy.remove("rollingParams") {
         Some(Value::Object(params)) => params,
         _ => Map::new(),

@@ -45,8 +45,8 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     let claim = review.claim;
-    let differs = |old: &&Claim| claim.spec.access_modes != old.spec.access_modes;
-    let Some(old) = review.old.filter(differs) else {
+    let Some(old) = review.old.filter(|old| claim.spec.access_modes != old.spec.access_modes)
+    else {
         return;
     };
     let (advice, brief) = match without_copy(claim, old) {

@@ -61,7 +61,6 @@
 use super::{Fencing, FencingReview, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::{Heartbeat, Life};
 use crate::model::Text;
-use crate::model::de::Named;
 use crate::model::node::{CSI, Node, OUT_OF_SERVICE};
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::snapshot::{Lookup, View};
@@ -79,7 +78,9 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         Fencing::Taint(node) | Fencing::DeleteNode(node) => {
             (Lookup::Found(node), &node.metadata.name, attached_to(node))
         }
-        Fencing::DeleteAttachment(it) => (view.node(&it.node), &it.node, of_attachment(it, view)),
+        Fencing::DeleteAttachment(attachment) => {
+            (view.node(&attachment.node), &attachment.node, of_attachment(attachment, view))
+        }
     };
     if volumes.is_empty() {
         return;
@@ -104,7 +105,7 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
             format!("it is not known whether node {name} is off; {number} {are} attached to it"),
         ),
     };
-    let named = messages::some(volumes.iter().map(|name| format!("\"{name}\"")).collect());
+    let named = messages::some(volumes.iter().map(|volume| format!("\"{volume}\"")).collect());
     let seen = format!("it {signs}, and {number} {are} attached to it: {named}.");
     let drain = format!(
         "To take a machine that is on out of service, drain it: `kubectl drain {name} \
@@ -156,8 +157,11 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
 
 /// The volumes attached to a node, by names that a reader can use.
 fn attached_to(node: &Node) -> Vec<Text> {
-    let shown = |it: &Named| it.name.strip_prefix(CSI).unwrap_or(&it.name).into();
-    node.status.volumes_attached.iter().map(shown).collect()
+    node.status
+        .volumes_attached
+        .iter()
+        .map(|volume| volume.name.strip_prefix(CSI).unwrap_or(&volume.name).into())
+        .collect()
 }
 
 /// The volume of an attachment, unless it is not attached or nodes may share it.

@@ -45,7 +45,7 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     if review.old.is_some() || !review.facts.view.overlay().files {
         return;
     }
-    if let Some(class) = review.claim.class().filter(|it| is_impossible(it)) {
+    if let Some(class) = review.claim.class().filter(|class| is_impossible(class)) {
         let path = "spec.storageClassName".to_owned();
         let claim = review.claim.metadata.name.clone();
         found.push(hazard("StorageClass", class, path, claim));
@@ -57,7 +57,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     for volume in &analysis.volumes {
-        if let Some(claim) = volume.claim.as_ref().filter(|it| is_impossible(it)) {
+        if let Some(claim) = volume.claim.as_ref().filter(|claim| is_impossible(claim)) {
             let path = analysis.volume_path(volume);
             found.push(hazard("claim", claim, path, claim.clone()));
         }
@@ -68,13 +68,13 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
 /// placeholder that a tool replaces.
 pub(super) fn is_impossible(name: &str) -> bool {
     let is_written = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    let has_small = name.chars().any(|it| it.is_ascii_lowercase());
+    let has_small = name.chars().any(|letter| letter.is_ascii_lowercase());
     has_small && name.chars().all(is_written) && !is_name(name) && !name.starts_with("__")
 }
 
 /// The part of a name that makes it invalid.
 fn fault(name: &str) -> &'static str {
-    if name.chars().any(|it| it.is_ascii_uppercase()) {
+    if name.chars().any(|letter| letter.is_ascii_uppercase()) {
         "upper case"
     } else if name.contains('_') {
         "an underscore"

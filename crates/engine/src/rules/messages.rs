@@ -34,13 +34,16 @@ pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Stri
             None => groups.push((volume, vec![name])),
         }
     }
-    let shown = groups.iter().map(|(first, names)| {
-        let several = names.len() > 1;
-        let plural = if several { "s" } else { "" };
-        let (noun, names) = (noun(first), listed(names, "and"));
-        format!("{noun}{plural} {names} {}", predicate(first, several))
-    });
-    listed(&shown.collect::<Vec<_>>(), "and")
+    let described: Vec<String> = groups
+        .iter()
+        .map(|(first, names)| {
+            let several = names.len() > 1;
+            let plural = if several { "s" } else { "" };
+            let (noun, names) = (noun(first), listed(names, "and"));
+            format!("{noun}{plural} {names} {}", predicate(first, several))
+        })
+        .collect();
+    listed(&described, "and")
 }
 
 /// The description of a volume, or of several, after its name.
@@ -166,8 +169,7 @@ pub(super) fn in_one_place(analysis: &Analysis<'_>) -> String {
     if analysis.exclusive().next().is_some() {
         return volumes(analysis.exclusive());
     }
-    let mut volumes = analysis.volumes_in_one_place();
-    let stays = volumes.any(UsedVolume::keeps_its_node);
+    let stays = analysis.volumes_in_one_place().any(UsedVolume::keeps_its_node);
     let first = first_of(analysis.volumes_in_one_place());
     if stays { format!("{first} can be used on one node only") } else { format!("{first} is used") }
 }
@@ -190,7 +192,7 @@ pub(super) fn names<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Vec<Te
 
 /// The workloads, each once, by name.
 pub(super) fn names_of(workloads: &[&Workload]) -> Vec<String> {
-    let names: BTreeSet<String> = workloads.iter().map(|it| it.shown()).collect();
+    let names: BTreeSet<String> = workloads.iter().map(|workload| workload.shown()).collect();
     names.into_iter().collect()
 }
 
@@ -270,16 +272,15 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
 /// A sentence that names a class of the cluster with ReadWriteMany volumes, or an empty text if
 /// there is none.
 pub(super) fn shared_class(analysis: &Analysis<'_>) -> String {
-    let class = class_that_shares(analysis.facts, VolumeMode::Filesystem);
-    class.map_or_else(String::new, |class| {
+    class_that_shares(analysis.facts, VolumeMode::Filesystem).map_or_else(String::new, |class| {
         format!(" Or move the data to a ReadWriteMany claim; {class} can give one.")
     })
 }
 
 /// As `shared_class`, in one clause, for volumes of that mode.
 pub(super) fn who_shares(facts: Facts<'_>, mode: VolumeMode) -> String {
-    let class = class_that_shares(facts, mode);
-    class.map_or_else(String::new, |it| format!(" {it} can give ReadWriteMany."))
+    class_that_shares(facts, mode)
+        .map_or_else(String::new, |class| format!(" {class} can give ReadWriteMany."))
 }
 
 /// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for
@@ -297,7 +298,6 @@ fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
             // A node-local provisioner copies the mode without a check, so the mode proves nothing.
             && facts.catalog.node_local(class.driver(), &class.parameters) == NodeLocal::No
     };
-    let classes = facts.view.storage_classes();
-    let first = &classes.into_iter().find(shares)?.metadata.name;
+    let first = &facts.view.storage_classes().into_iter().find(shares)?.metadata.name;
     Some(format!("StorageClass \"{first}\"{whose}"))
 }

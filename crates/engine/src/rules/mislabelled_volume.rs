@@ -63,7 +63,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             ByDriver::RefusesModes(modes) => refused(&name, &volume.driver, modes),
             ByDriver::CannotShare(modes) => {
                 let clashes = clashes(analysis, volume, driver);
-                found.extend(clashes.map(|it| cannot_share(analysis, volume, modes, it)));
+                found.extend(clashes.map(|clash| cannot_share(analysis, volume, modes, clash)));
                 continue;
             }
             _ => continue,
@@ -122,11 +122,11 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     });
 }
 
-/// A volume with ReadWriteOnce and ReadOnlyMany. `it` is the name of the volume in the sentence.
-fn never(it: &str) -> Hazard {
+/// A volume with ReadWriteOnce and ReadOnlyMany. `subject` names the volume in the sentence.
+fn never(subject: &str) -> Hazard {
     Hazard {
         what: format!(
-            "{it} has the access modes ReadWriteOnce and ReadOnlyMany, which the external-attacher refuses together, so no pod with it ever starts."
+            "{subject} has the access modes ReadWriteOnce and ReadOnlyMany, which the external-attacher refuses together, so no pod with it ever starts."
         ),
         advice: NEVER.to_owned(),
         brief:
@@ -136,16 +136,16 @@ fn never(it: &str) -> Hazard {
     }
 }
 
-/// A volume with modes that its driver refuses to attach. `it` is the name of the volume in the
+/// A volume with modes that its driver refuses to attach. `subject` names the volume in the
 /// sentence.
-fn refused(it: &str, driver: &str, modes: AccessModes) -> Hazard {
+fn refused(subject: &str, driver: &str, modes: AccessModes) -> Hazard {
     Hazard {
         what: format!(
-            "{it} is labelled {modes}, which {driver} cannot give, and it refuses to attach such a volume to the first node as well, so no pod with it ever starts."
+            "{subject} is labelled {modes}, which {driver} cannot give, and it refuses to attach such a volume to the first node as well, so no pod with it ever starts."
         ),
         advice: NEVER.to_owned(),
         brief: format!(
-            "{it} is labelled {modes} and never attached; set its modes to ReadWriteOnce alone"
+            "{subject} is labelled {modes} and never attached; set its modes to ReadWriteOnce alone"
         ),
         ..too_much(modes)
     }

@@ -110,7 +110,7 @@ pub(crate) enum Fencing<'a> {
 impl Scaling<'_> {
     /// The field that sets the replicas.
     fn field(&self) -> String {
-        let field = self.autoscaler.map_or("replicas", |it| it.fields()[1]);
+        let field = self.autoscaler.map_or("replicas", |autoscaler| autoscaler.fields()[1]);
         format!("spec.{field}")
     }
 }
@@ -122,22 +122,25 @@ impl Rule {
     }
 
     fn source(&self) -> &'static str {
-        let mut sources = codes::ALL.into_iter().zip(SOURCES);
-        let of_rule = sources.find(|(code, _)| *code == self.code);
-        of_rule.map_or("", |(_, source)| source)
+        codes::ALL
+            .into_iter()
+            .zip(SOURCES)
+            .find(|(code, _)| *code == self.code)
+            .map_or("", |(_, source)| source)
     }
 
     /// The documentation, as Markdown: the comment at the top of the rule's file.
     pub fn documentation(&self) -> String {
-        let comment = self.source().lines().map_while(|it| it.strip_prefix("//!"));
-        let text = |line: &str| format!("{}\n", line.strip_prefix(' ').unwrap_or(line));
-        comment.map(text).collect()
+        self.source()
+            .lines()
+            .map_while(|line| line.strip_prefix("//!"))
+            .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)))
+            .collect()
     }
 
     /// The hazard that the rule finds, in a sentence: the first line of its documentation.
     pub fn summary(&self) -> &'static str {
-        let first = self.source().lines().next().unwrap_or_default();
-        first.trim_start_matches("//! ")
+        self.source().lines().next().unwrap_or_default().trim_start_matches("//! ")
     }
 }
 
@@ -240,10 +243,13 @@ pub(crate) fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
 fn weigh(hazard: &mut Hazard, analysis: &Analysis<'_>) {
     // A set, as a pod may have thousands of volumes; of equals, the first one counts.
     let concerned: HashSet<&Text> = hazard.volumes.iter().collect();
-    let volumes = analysis.volumes.iter();
-    let volumes = volumes.filter(|volume| concerned.contains(volume.shown_name()));
-    let grounds = volumes.filter_map(UsedVolume::grounds);
-    let Some(surest) = grounds.min_by_key(|grounds| grounds.certainty()) else {
+    let Some(surest) = analysis
+        .volumes
+        .iter()
+        .filter(|volume| concerned.contains(volume.shown_name()))
+        .filter_map(UsedVolume::grounds)
+        .min_by_key(|grounds| grounds.certainty())
+    else {
         return;
     };
     hazard.certainty = surest.certainty().max(hazard.certainty);

@@ -91,15 +91,19 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
     let namespace = &workload.metadata.namespace;
     // The scheduler may bind the claim for another pod.
     let is_helped = |name: &str| {
-        let mut users = facts.view.workloads_using(namespace, name).into_iter();
-        users.any(|user| user.has_pods() && user.template.node_name.is_none())
+        facts
+            .view
+            .workloads_using(namespace, name)
+            .into_iter()
+            .any(|user| user.has_pods() && user.template.node_name.is_none())
     };
     let named = workload.template.claims().find(|name| {
-        let claim = facts.view.claim(namespace, name).found();
-        claim.is_some_and(waits) && !is_helped(name)
+        facts.view.claim(namespace, name).found().is_some_and(waits) && !is_helped(name)
     });
-    let made = workload.claim_templates.iter();
-    let mut made = made.chain(workload.template.ephemeral.iter().map(|it| &it.claim));
+    let mut made = workload
+        .claim_templates
+        .iter()
+        .chain(workload.template.ephemeral.iter().map(|ephemeral| &ephemeral.claim));
     let name = named.or_else(|| Some(&made.find(|claim| waits(claim))?.metadata.name))?;
     Some(Hazard {
         field_path: format!("{}.nodeName", workload.kind.pod_spec_path()),
@@ -135,21 +139,21 @@ fn out_of_reach(analysis: &Analysis<'_>) -> Option<Hazard> {
     if facts.nodes == NodeAssumption::Always {
         return None;
     }
-    let of_all: Vec<Limited> = (workload.template.claims())
-        .filter_map(|name| Limited::of(name, workload, facts))
-        .collect();
+    let of_all: Vec<Limited> =
+        workload.template.claims().filter_map(|name| Limited::of(name, workload, facts)).collect();
     in_two_places(&of_all, analysis).or_else(|| unreachable(&of_all, analysis))
 }
 
 /// Two volumes that cannot be used on the same node.
 fn in_two_places(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
-    let mut rest = limited.iter().take(MOST_COMPARED).enumerate();
-    let (one, other) = rest.find_map(|(at, one)| {
-        let mut later = limited[at + 1..].iter().take(MOST_COMPARED);
-        let other = later.find(|other| exclude_each_other(&one.reach, &other.reach))?;
+    let (one, other) = limited.iter().take(MOST_COMPARED).enumerate().find_map(|(at, one)| {
+        let other = limited[at + 1..]
+            .iter()
+            .take(MOST_COMPARED)
+            .find(|other| exclude_each_other(&one.reach, &other.reach))?;
         Some((one, other))
     })?;
-    let [here, there] = [one, other].map(|it| place(&it.reach, analysis));
+    let [here, there] = [one, other].map(|claim| place(&claim.reach, analysis));
     let (one, other) = (&one.claim, &other.claim);
     let stops = stops(analysis.workload);
     Some(Hazard {
@@ -178,10 +182,9 @@ fn exclude_each_other(one: &NodeSelector, other: &NodeSelector) -> bool {
             && !a.values.iter().any(|value| b.accepts(Some(value)))
     };
     one.terms_that_match().all(|one| {
-        other.terms_that_match().all(|other| {
-            let differs = |a| other.requirements().any(|b| differ(a, b));
-            one.requirements().any(differs)
-        })
+        other
+            .terms_that_match()
+            .all(|other| one.requirements().any(|a| other.requirements().any(|b| differ(a, b))))
     })
 }
 
@@ -190,19 +193,23 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
     if limited.is_empty() {
         return None;
     }
-    let both = Eligibility::of(workload, limited.iter().map(|it| &it.reach), facts);
+    let both = Eligibility::of(workload, limited.iter().map(|claim| &claim.reach), facts);
     let without = Eligibility::of(workload, None, facts);
     if both.count() != Some(0) || without.count().unwrap_or_default() == 0 {
         return None;
     }
-    let is_out = |it: &&Limited| Eligibility::of(workload, [&it.reach], facts).count() == Some(0);
-    let Limited { claim, reach } = limited.iter().find(is_out).or_else(|| limited.first())?;
+    let Limited { claim, reach } = limited
+        .iter()
+        .find(|one| Eligibility::of(workload, [&one.reach], facts).count() == Some(0))
+        .or_else(|| limited.first())?;
     if is_elastic(facts) {
         return None;
     }
     let host = only_host(reach);
-    let mut volumes = analysis.volumes.iter();
-    let stays = volumes.any(|it| it.claim.as_ref() == Some(claim) && it.keeps_its_node());
+    let stays = analysis
+        .volumes
+        .iter()
+        .any(|volume| volume.claim.as_ref() == Some(claim) && volume.keeps_its_node());
     let place = place(reach, analysis);
     let by_place = || format!("where {}", place.replacen(' ', " is ", 1));
     let machine = host.map(str::to_owned).or_else(|| stays.then(by_place));
@@ -256,23 +263,26 @@ fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
     if workload.kind != WorkloadKind::StatefulSet || workload.claim_templates.is_empty() {
         return None;
     }
-    let mut terms = workload.template.anti_affinity.iter();
-    let term = terms.find(|term| matches_itself(term, workload, facts))?;
-    let pods: Vec<Bound> = workload
+    let term = workload
+        .template
+        .anti_affinity
+        .iter()
+        .find(|term| matches_itself(term, workload, facts))?;
+    let pods: Vec<PodPlaces> = workload
         .ordinals()
         .take(MOST_COMPARED)
         .filter_map(|ordinal| {
-            let own = workload
+            let own: Vec<Limited> = workload
                 .claim_stems()
-                .filter_map(|stem| Limited::of(&format!("{stem}-{ordinal}"), workload, facts));
-            let own: Vec<Limited> = own.collect();
+                .filter_map(|stem| Limited::of(&format!("{stem}-{ordinal}"), workload, facts))
+                .collect();
             let claim = own.first()?.claim.clone();
-            let reach = own.iter().map(|it| &it.reach);
+            let reach = own.iter().map(|limited| &limited.reach);
             let places = places_of(&term.topology_key, workload, reach, facts);
-            Some((ordinal, claim, places))
+            Some(PodPlaces { ordinal, claim, places })
         })
         .collect();
-    let ((ordinal, claim, places), (_, other, _)) = too_many(&pods)?;
+    let (PodPlaces { ordinal, claim, places }, PodPlaces { claim: other, .. }) = too_many(&pods)?;
     let pod = format!("{}-{ordinal}", workload.metadata.name);
     let names = messages::some(places.iter().map(ToString::to_string).collect());
     let is_host = term.topology_key == HOSTNAME;
@@ -318,17 +328,21 @@ fn places_of<'r>(
         .collect()
 }
 
-/// A pod: its ordinal, the first of its claims, and the places where it may be.
-type Bound = (i64, Text, Vec<Text>);
+/// A pod of a StatefulSet, the first of its claims, and the places where it may be.
+struct PodPlaces {
+    ordinal: i64,
+    claim: Text,
+    places: Vec<Text>,
+}
 
 /// A pod for which no place is left if each pod takes a place of its own, and another pod that
 /// takes one of its places.
-fn too_many(pods: &[Bound]) -> Option<(&Bound, &Bound)> {
+fn too_many(pods: &[PodPlaces]) -> Option<(&PodPlaces, &PodPlaces)> {
     let mut taken: HashMap<&Text, usize> = HashMap::new();
     for (at, pod) in pods.iter().enumerate() {
         // If no node is known, or none reaches the volume, something else is wrong.
-        if !pod.2.is_empty() && !find_place(at, pods, &mut taken, &mut HashSet::new()) {
-            let other = pod.2.iter().find_map(|place| taken.get(place))?;
+        if !pod.places.is_empty() && !find_place(at, pods, &mut taken, &mut HashSet::new()) {
+            let other = pod.places.iter().find_map(|place| taken.get(place))?;
             return Some((pod, pods.get(*other)?));
         }
     }
@@ -338,11 +352,11 @@ fn too_many(pods: &[Bound]) -> Option<(&Bound, &Bound)> {
 /// Whether there is a place for a pod, if necessary by moving others (an augmenting path).
 fn find_place<'p>(
     at: usize,
-    pods: &'p [Bound],
+    pods: &'p [PodPlaces],
     taken: &mut HashMap<&'p Text, usize>,
     seen: &mut HashSet<&'p Text>,
 ) -> bool {
-    pods[at].2.iter().any(|place| {
+    pods[at].places.iter().any(|place| {
         if !seen.insert(place) {
             return false;
         }
@@ -359,15 +373,17 @@ fn find_place<'p>(
 /// if there is one.
 fn place(reach: &NodeSelector, analysis: &Analysis<'_>) -> String {
     let all = || {
-        let terms = reach.node_selector_terms.iter();
-        let requirements = terms.flat_map(NodeSelectorTerm::requirements);
-        requirements.filter(|it| !it.values.is_empty())
+        reach
+            .node_selector_terms
+            .iter()
+            .flat_map(NodeSelectorTerm::requirements)
+            .filter(|requirement| !requirement.values.is_empty())
     };
-    let refuses = |it: &&Requirement| {
+    let refuses = |requirement: &&Requirement| {
         let eligibility = Eligibility::of(analysis.workload, None, analysis.facts);
         let mut nodes = eligibility.nodes().peekable();
         let is_accepted = |node: &Node| {
-            it.accepts(match it.key.as_str() {
+            requirement.accepts(match requirement.key.as_str() {
                 "metadata.name" => Some(node.metadata.name.as_str()),
                 key => node.metadata.labels.get(key),
             })
@@ -376,9 +392,9 @@ fn place(reach: &NodeSelector, analysis: &Analysis<'_>) -> String {
     };
     let refusing = all().take(MOST_COMPARED).find(refuses);
     match refusing.or_else(|| all().next()) {
-        Some(it) => {
-            let values = messages::some(it.values.iter().map(ToString::to_string).collect());
-            format!("{} {values}", it.key)
+        Some(Requirement { key, values, .. }) => {
+            let values = messages::some(values.iter().map(ToString::to_string).collect());
+            format!("{key} {values}")
         }
         None => "its nodes".to_owned(),
     }

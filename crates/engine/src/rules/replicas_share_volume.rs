@@ -62,7 +62,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let wants = messages::pods_wanted(analysis);
     let eligible = &analysis.placement.eligible;
     let ends = analysis.workload.ends();
-    let (consequence, fate) = if ends {
+    let (consequence, brief) = if ends {
         (
             "a pod on a second node waits with a Multi-Attach error until those on the first have ended",
             "wait",
@@ -80,7 +80,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         what: format!("{volumes} and the {kind} {wants}; {eligible}, so {consequence}."),
         advice: messages::advice_for_several_pods(analysis) + &messages::shared_class(analysis),
         brief: format!(
-            "{first} serves one node, but the pods may be on several; the others {fate}"
+            "{first} serves one node, but the pods may be on several; the others {brief}"
         ),
         ..RULE.hazard(Outcome::of_waiting(ends))
     });

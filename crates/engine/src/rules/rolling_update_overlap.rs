@@ -111,8 +111,8 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
 /// `pkg/apps/strategy/support/lifecycle.go`).
 fn hook(analysis: &Analysis<'_>) -> Option<Hazard> {
     let workload = analysis.workload;
-    let mut exclusive = analysis.exclusive();
-    let volume = exclusive.find(|it| workload.hook_volumes.contains(&it.name))?;
+    let volume =
+        analysis.exclusive().find(|volume| workload.hook_volumes.contains(&volume.name))?;
     if analysis.placement.one_node.is_some() || !workload.has_pods() {
         return None;
     }
@@ -208,8 +208,10 @@ fn moving(analysis: &Analysis<'_>, moved: &PlacementChange, room: Room, deadlock
 }
 
 fn delay(analysis: &Analysis<'_>) -> Hazard {
-    let mut claims = analysis.exclusive().filter_map(|it| it.claim.as_deref());
-    let is_shared = claims.any(|claim| !users::all_others(analysis, claim).is_empty());
+    let is_shared = analysis
+        .exclusive()
+        .filter_map(|volume| volume.claim.as_deref())
+        .any(|claim| !users::all_others(analysis, claim).is_empty());
     let volumes = messages::volumes(analysis.exclusive());
     let first = messages::first_of(analysis.exclusive());
     let eligible = &analysis.placement.eligible;

@@ -56,28 +56,25 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
-    let has_label = |workload: &Workload| {
-        let mut volumes = workload.template.volumes.iter();
-        volumes.any(|volume| volume.selinux_label.is_some())
-    };
-    if analysis.workload.has_pods() && has_label(analysis.workload) {
-        let volumes = analysis.volumes.iter();
-        found.extend(volumes.filter_map(|volume| conflict(analysis, volume)));
+    let workload = analysis.workload;
+    if workload.has_pods()
+        && workload.template.volumes.iter().any(|volume| volume.selinux_label.is_some())
+    {
+        found.extend(analysis.volumes.iter().filter_map(|volume| conflict(analysis, volume)));
     }
 }
 
 fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
     let claim = volume.claim.as_ref()?;
     let own = label(analysis.workload, claim)?;
-    let driver = analysis.facts.view.csi_driver(&volume.driver).found()?;
-    if !driver.spec.se_linux_mount {
+    if !analysis.facts.view.csi_driver(&volume.driver).found()?.spec.se_linux_mount {
         return None;
     }
     let mut others = users::others(analysis, claim);
     if volume.is_exclusive() {
         // Another rule reports pods that may be on two nodes.
         let apart = users::apart(analysis, claim, volume);
-        others.retain(|other| !apart.iter().any(|it| std::ptr::eq(*it, *other)));
+        others.retain(|other| !apart.iter().any(|user| std::ptr::eq(*user, *other)));
     }
     let (other, theirs) = others.into_iter().find_map(|other| {
         let theirs = label(other, claim).filter(|theirs| conflicts(own, theirs))?;
@@ -85,8 +82,8 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
     })?;
     let (shared, driver, name) = (messages::quoted(volume), &volume.driver, other.shown());
     let noun = "the SELinux label ";
-    let here = shown(own, noun);
-    let there = shown(theirs, if own.is_empty() { noun } else { "" });
+    let here = in_words(own, noun);
+    let there = in_words(theirs, if own.is_empty() { noun } else { "" });
     Some(Hazard {
         certainty: Certainty::Assumed,
         field_path: format!("{}.securityContext", analysis.workload.kind.pod_spec_path()),
@@ -103,11 +100,13 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
 
 /// The label with which the workload's pods use the claim.
 fn label<'a>(workload: &'a Workload, claim: &str) -> Option<&'a Text> {
-    let mut volumes = workload.template.volumes.iter();
-    let volume = volumes.find(
-        |volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim),
-    )?;
-    volume.selinux_label.as_ref()
+    workload
+        .template
+        .volumes
+        .iter()
+        .find(|volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim))?
+        .selinux_label
+        .as_ref()
 }
 
 /// Whether no node treats them as one label: if only one of them has a user, the node's own user
@@ -119,7 +118,7 @@ fn conflicts(one: &str, other: &str) -> bool {
 }
 
 /// The label in words; `noun` stands before a real label.
-fn shown(label: &str, noun: &str) -> String {
+fn in_words(label: &str, noun: &str) -> String {
     match label {
         "" => "no SELinux label (seLinuxChangePolicy: Recursive)".to_owned(),
         label => format!("{noun}{}", label.trim_start_matches(':')),

@@ -16,7 +16,7 @@ pub(crate) const RECREATE_ONCE: &str =
 
 /// The command that patches the live Deployment `name`.
 pub(crate) fn recreate_once(namespace: Option<&str>, name: &str, patch: &str) -> String {
-    let namespace = namespace.map_or_else(String::new, |it| format!("-n {it} "));
+    let namespace = namespace.map_or_else(String::new, |namespace| format!("-n {namespace} "));
     format!("`kubectl {namespace}patch deploy {name} --type=merge -p '{patch}'`")
 }
 

@@ -91,12 +91,13 @@ pub(super) fn by_driver<'s>(
 ) -> impl Iterator<Item = (&'s UsedVolume, ByDriver)> {
     let mut reported = HashSet::new();
     let has_pods = analysis.workload.has_pods();
-    let volumes = analysis.volumes.iter().filter(move |_| has_pods);
-    volumes.filter_map(move |volume| match volume.attach_constraint {
-        AttachConstraint::Driver(driver) if reported.insert(volume.shown_name()) => {
-            Some((volume, driver))
+    analysis.volumes.iter().filter(move |_| has_pods).filter_map(move |volume| {
+        match volume.attach_constraint {
+            AttachConstraint::Driver(driver) if reported.insert(volume.shown_name()) => {
+                Some((volume, driver))
+            }
+            _ => None,
         }
-        _ => None,
     })
 }
 
@@ -119,9 +120,9 @@ pub(super) fn clashes(
     volume: &UsedVolume,
     driver: ByDriver,
 ) -> impl Iterator<Item = Clash> {
-    let own = [rollout(analysis, driver), replicas(analysis, driver)];
-    let others = others(analysis, volume, driver);
-    own.into_iter().flatten().chain(others)
+    [rollout(analysis, driver), replicas(analysis, driver), others(analysis, volume, driver)]
+        .into_iter()
+        .flatten()
 }
 
 /// The clash of the old and the new pod of a rollout.
@@ -194,7 +195,7 @@ fn others(analysis: &Analysis<'_>, volume: &UsedVolume, driver: ByDriver) -> Opt
     if others.is_empty() {
         return None;
     }
-    let end = analysis.workload.ends() && others.iter().all(|it| it.ends());
+    let end = analysis.workload.ends() && others.iter().all(|other| other.ends());
     let refused = if end {
         "the later one waits until the first has ended"
     } else {

@@ -87,9 +87,11 @@ fn going(analysis: &Analysis<'_>) -> Option<Hazard> {
     }
     let namespace = &workload.metadata.namespace;
     let volume = analysis.volumes.iter().find(|volume| {
-        let claim = volume.claim.as_deref();
-        let claim = claim.and_then(|it| analysis.facts.view.claim(namespace, it).found());
-        claim.is_some_and(|claim| claim.metadata.is_being_deleted())
+        volume
+            .claim
+            .as_deref()
+            .and_then(|name| analysis.facts.view.claim(namespace, name).found())
+            .is_some_and(|claim| claim.metadata.is_being_deleted())
     })?;
     let claim = messages::quoted(volume);
     Some(Hazard {
@@ -119,9 +121,11 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
 /// The cause of `hazards`, as the end of a sentence or an empty text.
 fn why(hazards: &[Hazard], analysis: &Analysis<'_>, autoscaler: Option<&Autoscaler>) -> String {
     let mut reported = HashSet::new();
-    let new = hazards.iter().filter(|hazard| reported.insert(hazard.rule));
-    let reasons: Vec<String> =
-        new.filter_map(|hazard| reason(hazard, analysis, autoscaler)).collect();
+    let reasons: Vec<String> = hazards
+        .iter()
+        .filter(|hazard| reported.insert(hazard.rule))
+        .filter_map(|hazard| reason(hazard, analysis, autoscaler))
+        .collect();
     if reasons.is_empty() { String::new() } else { format!(", as {}", listed(&reasons, "and")) }
 }
 
@@ -146,8 +150,10 @@ fn reason(
             None => format!("it is scaled to {} pods", analysis.pods()),
         },
         codes::WORKLOADS_SHARE_VOLUME => {
-            let mut volumes = analysis.volumes.iter();
-            let volume = volumes.find(|it| hazard.volumes.contains(it.shown_name()))?;
+            let volume = analysis
+                .volumes
+                .iter()
+                .find(|volume| hazard.volumes.contains(volume.shown_name()))?;
             let others = users::apart(analysis, volume.claim.as_deref()?, volume);
             let first = others.first()?.shown();
             let claim = messages::quoted(volume);
@@ -168,11 +174,12 @@ fn unresolved(
     need: &str,
     field: Option<String>,
 ) -> Option<Hazard> {
-    let concerned: HashSet<&Text> = hazards.iter().flat_map(|it| &it.volumes).collect();
+    let concerned: HashSet<&Text> = hazards.iter().flat_map(|hazard| &hazard.volumes).collect();
     let partial = analysis.facts.view.overlay().partial;
     let rests_on = |volume: &UsedVolume| concerned.contains(volume.shown_name());
-    let volumes = analysis.volumes.iter();
-    let open: Vec<(&UsedVolume, &Missing)> = volumes
+    let open: Vec<(&UsedVolume, &Missing)> = analysis
+        .volumes
+        .iter()
         .filter_map(|volume| match &volume.attach_constraint {
             AttachConstraint::Unknown(missing) if rests_on(volume) => Some((volume, missing)),
             _ => None,
@@ -184,7 +191,7 @@ fn unresolved(
             is_named || !partial || !matches!(missing, Missing::Claim(_))
         })
         .collect();
-    let (first, missing) = open.first()?;
+    let (first, fact) = open.first()?;
     let (seen, mut advice): (Vec<String>, Vec<&str>) = open
         .chunk_by(|(_, a), (_, b)| matches!(a, Missing::Claim(_)) && a == b)
         .map(|alike| match alike {
@@ -207,7 +214,7 @@ fn unresolved(
             listed(&seen, "and"),
         ),
         advice: advice.join(" "),
-        brief: brief(&messages::quoted(first), missing, partial, &more),
+        brief: brief(&messages::quoted(first), fact, partial, &more),
         ..RULE.hazard(Outcome::Unknown)
     })
 }
@@ -236,9 +243,9 @@ fn about_claims(
     absence: Absence,
     partial: bool,
 ) -> (String, &'static str) {
-    let names = claims.iter().map(|(volume, _)| volume.shown_name());
-    let names: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
-    let (fate, advice) = match absence {
+    let names: Vec<String> =
+        claims.iter().map(|(volume, _)| format!("\"{}\"", volume.shown_name())).collect();
+    let (state, advice) = match absence {
         Absence::NotSynced => ("were not read in time", "Try again."),
         Absence::Absent if partial => (
             "are not among the checked files",
@@ -246,24 +253,24 @@ fn about_claims(
         ),
         Absence::Absent => ("do not exist", "Create the claims."),
     };
-    (format!("claims {} {fate}", listed(&names, "and")), advice)
+    (format!("claims {} {state}", listed(&names, "and")), advice)
 }
 
 /// The missing fact and the advice. `partial` says that the cluster may have more objects than are
 /// in view.
 fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str) {
-    let fate = |absence: &Absence| match absence {
+    let state = |absence: &Absence| match absence {
         Absence::NotSynced => "was not read in time",
         Absence::Absent if partial => "is not among the checked files",
         Absence::Absent => "does not exist",
     };
     let seen = match missing {
-        Missing::Claim(absence) => fate(absence).to_owned(),
+        Missing::Claim(absence) => state(absence).to_owned(),
         Missing::Class(name, absence) => {
             if messages::is_placeholder(name) {
                 "names a StorageClass that is still to be filled in".to_owned()
             } else {
-                format!("names StorageClass \"{name}\", which {}", fate(absence))
+                format!("names StorageClass \"{name}\", which {}", state(absence))
             }
         }
         Missing::DefaultClass(absence) => {
@@ -279,7 +286,7 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
             format!("will be made by \"{name}\", about which nothing is known")
         }
         Missing::Volume(name, absence) => {
-            format!("names volume \"{name}\", which {}", fate(absence))
+            format!("names volume \"{name}\", which {}", state(absence))
         }
         Missing::SecondNode(driver) => format!(
             "is a disk of {driver} that nothing attaches (attachRequired: false), and nothing else is known to keep a second node from writing to it"

@@ -102,11 +102,11 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
     }
     match binding::class_of(claim, facts) {
         Ok(class) if binding::fitting(claim, Some(class), facts).is_none() => {
-            let stated = ClassModes::from_annotations(&class.metadata.annotations);
-            let stated = stated.unwrap_or_else(|error| {
-                found.push(unreadable_annotation(claim, class, &error));
-                ClassModes::default()
-            });
+            let stated =
+                ClassModes::from_annotations(&class.metadata.annotations).unwrap_or_else(|error| {
+                    found.push(unreadable_annotation(claim, class, &error));
+                    ClassModes::default()
+                });
             found.extend(unsupported(claim, class, stated, facts));
         }
         Err(Missing::Class(name, _))
@@ -197,11 +197,13 @@ fn unsupported(
 /// As `unsupported`, for a class that is not in view and has a name that installations create:
 /// there is a hazard only if every meaning of the name has one.
 fn likely_unsupported(claim: &Claim, name: &str, facts: Facts<'_>) -> Option<Hazard> {
-    let of_class = |class| {
-        let hazard = unsupported(claim, class, ClassModes::default(), facts);
-        hazard.filter(|hazard| hazard.outcome == Outcome::Stuck)
-    };
-    let hazards: Option<Vec<Hazard>> = likely_classes(name).iter().map(of_class).collect();
+    let hazards: Option<Vec<Hazard>> = likely_classes(name)
+        .iter()
+        .map(|class| {
+            unsupported(claim, class, ClassModes::default(), facts)
+                .filter(|hazard| hazard.outcome == Outcome::Stuck)
+        })
+        .collect();
     let first = hazards?.into_iter().next()?;
     let settle = messages::what_would_settle(&Grounds::ClassName(name.into()));
     Some(Hazard { certainty: Certainty::Likely, advice: first.advice + &settle, ..first })

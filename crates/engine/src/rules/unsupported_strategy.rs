@@ -62,8 +62,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     if known.contains(&word) {
         return;
     }
-    let meant = known.into_iter().find(|it| it.eq_ignore_ascii_case(word));
-    let advice = match meant {
+    let advice = match known.into_iter().find(|name| name.eq_ignore_ascii_case(word)) {
         Some(meant) => format!("Write {meant}."),
         None if word == "Recreate" => {
             "Use RollingUpdate with maxSurge 0, which stops the old pod first.".to_owned()

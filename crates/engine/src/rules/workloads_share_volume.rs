@@ -65,7 +65,7 @@
 use hashbrown::HashSet;
 
 use super::{Certainty, Hazard, On, Outcome, Rule, Scaling, messages};
-use crate::analysis::affinity::{self, POD_NAME, Strays};
+use crate::analysis::affinity::{self, OtherTargets, POD_NAME};
 use crate::analysis::company::{NoNode, Obstacle, missing_tolerations, obstacle};
 use crate::analysis::users::Visit;
 use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users, volumes};
@@ -121,9 +121,11 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         if let Some(claim) = &volume.claim
             && mentioned.insert(claim)
         {
-            let shared = find(analysis, volume, claim);
-            let shared = shared.or_else(|| of_pod(analysis, volume, claim));
-            found.extend(shared.or_else(|| of_twins(analysis, volume, claim)));
+            found.extend(
+                find(analysis, volume, claim)
+                    .or_else(|| of_pod(analysis, volume, claim))
+                    .or_else(|| of_twins(analysis, volume, claim)),
+            );
         }
     }
 }
@@ -135,8 +137,8 @@ fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<H
     if !volume.is_exclusive() || analysis.placement.one_node.is_some() {
         return None;
     }
-    let found = analysis.facts.view.claim(&metadata.namespace, claim);
-    let owner = found.found()?.metadata.controller.as_ref()?;
+    let owned = analysis.facts.view.claim(&metadata.namespace, claim).found()?;
+    let owner = owned.metadata.controller.as_ref()?;
     let is_pod = owner.group().is_empty() && owner.kind == WorkloadKind::Pod.name();
     let is_own = || analysis.workload.ephemeral_claim(claim).is_some();
     if !is_pod || owner.name == metadata.name || is_own() {
@@ -146,7 +148,7 @@ fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<H
     Some(Hazard {
         what: format!(
             "{described} and belongs to Pod {pod}, whose generic ephemeral volume it is; {}.",
-            WAITS.consequence
+            WAITS.text
         ),
         advice: "Use a claim of its own; this one is deleted with that pod.".to_owned(),
         brief: format!("claim \"{claim}\" belongs to Pod {pod}; {}", WAITS.brief),
@@ -165,11 +167,11 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         let named = twin.claimed_by()?;
         let mut others = users::users_of(analysis, &named.namespace, &named.name);
         others.retain(|other| users::is_named(analysis, other));
-        let apart = users::apart_of(analysis, others, volume);
+        let apart = users::not_co_located(analysis, others, volume);
         Some((twin, named, *apart.first()?))
     })?;
-    let fate = fate(workload, &[other]);
-    let (other, waits) = (other.shown(), fate.consequence);
+    let consequence = consequence(workload, &[other]);
+    let (other, waits) = (other.shown(), consequence.text);
     Some(Hazard {
         what: format!(
             "claim \"{claim}\" and claim \"{}\" of {other} are one disk, as the volumes \"{}\" and \"{}\" have one handle, \"{}\" ({}); {waits}.",
@@ -178,9 +180,9 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         advice: "Give each workload a disk of its own, or let one of them alone use it.".to_owned(),
         brief: format!(
             "claim \"{claim}\" is the same disk as claim \"{}\"; {}",
-            named.name, fate.brief
+            named.name, consequence.brief
         ),
-        ..hazard(analysis, volume, claim, fate.outcome)
+        ..hazard(analysis, volume, claim, consequence.outcome)
     })
 }
 
@@ -194,32 +196,32 @@ fn hazard(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str, outcome: Ou
 }
 
 /// The consequence for the later of two workloads.
-struct Fate {
+struct Consequence {
     outcome: Outcome,
-    consequence: &'static str,
+    text: &'static str,
     brief: &'static str,
 }
 
-const NEVER_STARTS: Fate = Fate {
+const NEVER_STARTS: Consequence = Consequence {
     outcome: Outcome::Stuck,
-    consequence: "one pod in the whole cluster may use it, so the later one stays Pending",
+    text: "one pod in the whole cluster may use it, so the later one stays Pending",
     brief: "one of them never starts",
 };
 
-const WAITS: Fate = Fate {
+const WAITS: Consequence = Consequence {
     outcome: Outcome::Stuck,
-    consequence: "on another node the later one stays in ContainerCreating with a Multi-Attach error for as long as the first one runs",
+    text: "on another node the later one stays in ContainerCreating with a Multi-Attach error for as long as the first one runs",
     brief: "on different nodes, only one of them can run",
 };
 
-const WAITS_FOR_THE_END: Fate = Fate {
+const WAITS_FOR_THE_END: Consequence = Consequence {
     outcome: Outcome::Delay,
-    consequence: "on another node the later one waits with a Multi-Attach error until the first one has run",
+    text: "on another node the later one waits with a Multi-Attach error until the first one has run",
     brief: "on different nodes, one waits for the other",
 };
 
 /// What happens to the later one of the workload and `others`, whose pods may be on other nodes.
-fn fate(workload: &Workload, others: &[&Workload]) -> &'static Fate {
+fn consequence(workload: &Workload, others: &[&Workload]) -> &'static Consequence {
     if workload.ends() && others.iter().all(|other| other.ends()) {
         &WAITS_FOR_THE_END
     } else {
@@ -260,16 +262,15 @@ fn apart(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Ha
             None => apart.push(other),
         }
     }
-    let in_passing = |other: &&Workload| other.ends() && users::comes_and_goes(workload);
     if let Some(visit) = visits.first()
-        && apart.iter().all(in_passing)
+        && apart.iter().all(|other| other.ends() && users::comes_and_goes(workload))
     {
         return Some(visiting(analysis, volume, claim, visit));
     }
     if apart.is_empty() {
         return None;
     }
-    let fate = fate(workload, &apart);
+    let consequence = consequence(workload, &apart);
     let pair = pair(analysis, claim, &apart);
     let certainty = match pair {
         Some((follower, leader)) if is_led_by_chance(follower, leader, &apart, analysis) => {
@@ -284,7 +285,7 @@ fn apart(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Ha
     Some(Hazard {
         certainty,
         advice: format!("{way}, {OWN_CLAIM}.{}", messages::shared_class(analysis)),
-        ..used_by(analysis, volume, claim, &apart, fate, &led_astray)?
+        ..used_by(analysis, volume, claim, &apart, consequence, &led_astray)?
     })
 }
 
@@ -295,20 +296,19 @@ fn used_by(
     volume: &UsedVolume,
     claim: &str,
     others: &[&Workload],
-    fate: &Fate,
+    consequence: &Consequence,
     led_astray: &str,
 ) -> Option<Hazard> {
     let first = others.first()?.shown();
     let names = messages::names_of(others);
     let excess = i64::try_from(names.len()).unwrap_or(i64::MAX);
     let described = messages::volumes(std::iter::once(volume));
-    let others = messages::some(names);
-    let consequence = fate.consequence;
+    let users = messages::some(names);
     Some(Hazard {
         excess,
-        what: format!("{described} and is also used by {others}; {led_astray}{consequence}."),
-        brief: format!("claim \"{claim}\" is also used by {first}; {}", fate.brief),
-        ..hazard(analysis, volume, claim, fate.outcome)
+        what: format!("{described} and is also used by {users}; {led_astray}{}.", consequence.text),
+        brief: format!("claim \"{claim}\" is also used by {first}; {}", consequence.brief),
+        ..hazard(analysis, volume, claim, consequence.outcome)
     })
 }
 
@@ -324,8 +324,8 @@ fn is_led_by_chance(
 ) -> bool {
     follower.ends()
         && apart.len() == 1
-        && affinity::strays(follower, leader, analysis.facts)
-            .is_some_and(|strays| strays.own && strays.leaders.is_empty())
+        && affinity::other_targets(follower, leader, analysis.facts)
+            .is_some_and(|targets| targets.own && targets.leaders.is_empty())
         && users::stays_together(analysis, leader)
 }
 
@@ -336,17 +336,19 @@ const MOST_COMPARED: usize = 32;
 /// have to.
 fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     let (workload, facts) = (analysis.workload, analysis.facts);
-    let others = users::others(analysis, claim).into_iter();
-    let mut others = others.take(MOST_COMPARED).filter(|other| !(workload.ends() && other.ends()));
-    let (other, follower, leader, obstacle) = others.find_map(|other| {
-        let (follower, leader) =
-            if users::comes_and_goes(workload) { (workload, other) } else { (other, workload) };
-        let obstacle = obstacle(leader, follower, volume.reach.as_ref(), facts)?;
-        let follows = || affinity::strays(follower, leader, facts).is_some();
-        (!matches!(obstacle, Obstacle::Nodes(_)) || follows())
-            .then_some((other, follower, leader, obstacle))
-    })?;
-    let (why, way) = around(&obstacle, follower, leader);
+    let (other, follower, leader, obstacle) = users::others(analysis, claim)
+        .into_iter()
+        .take(MOST_COMPARED)
+        .filter(|other| !(workload.ends() && other.ends()))
+        .find_map(|other| {
+            let (follower, leader) =
+                if users::comes_and_goes(workload) { (workload, other) } else { (other, workload) };
+            let obstacle = obstacle(leader, follower, volume.reach.as_ref(), facts)?;
+            let follows = || affinity::other_targets(follower, leader, facts).is_some();
+            (!matches!(obstacle, Obstacle::Nodes(_)) || follows())
+                .then_some((other, follower, leader, obstacle))
+        })?;
+    let (why, way) = explain_obstacle(&obstacle, follower, leader);
     let (described, other) = (messages::volumes(std::iter::once(volume)), other.shown());
     Some(Hazard {
         certainty: match obstacle {
@@ -363,7 +365,11 @@ fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
 }
 
 /// The obstacle between the two, and the advice to avoid it.
-fn around(obstacle: &Obstacle, follower: &Workload, leader: &Workload) -> (String, String) {
+fn explain_obstacle(
+    obstacle: &Obstacle,
+    follower: &Workload,
+    leader: &Workload,
+) -> (String, String) {
     let (leads, follows, they) = (leader.shown(), follower.shown(), pods_of(follower));
     match obstacle {
         Obstacle::HostPort(port) => (
@@ -449,12 +455,12 @@ fn visiting(
 /// affinity keeps there has the fields that the others lack.
 fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String {
     let (workload, facts) = (analysis.workload, analysis.facts);
-    if users::comes_and_goes(workload) && apart.iter().all(|it| users::comes_and_goes(it)) {
+    if users::comes_and_goes(workload) && apart.iter().all(|other| users::comes_and_goes(other)) {
         return "Start one when the other has ended".to_owned();
     }
     let (others, held) = match apart {
         _ if users::holds_together(workload, || users::all_others(analysis, claim), facts) => {
-            let names = apart.iter().map(|it| it.shown()).collect();
+            let names = apart.iter().map(|other| other.shown()).collect();
             (messages::some(names), workload)
         }
         [first, rest @ ..] if users::holds_together(first, || rest.to_vec(), facts) => {
@@ -483,18 +489,17 @@ fn pair<'a>(
     let (passing, lasting): (Vec<&Workload>, Vec<&Workload>) = users::all_others(analysis, claim)
         .into_iter()
         .take(MOST_COMPARED)
-        .partition(|it| users::comes_and_goes(it));
+        .partition(|other| users::comes_and_goes(other));
     if !users::comes_and_goes(workload) {
-        let is_free = |it: &&&Workload| {
-            users::comes_and_goes(it) && !users::follows_one(analysis, it, &lasting)
-        };
-        return Some((*apart.iter().find(is_free)?, workload));
+        let free = apart.iter().find(|other| {
+            users::comes_and_goes(other) && !users::follows_one(analysis, other, &lasting)
+        })?;
+        return Some((*free, workload));
     }
     let is_followed = |leader: &&&Workload| {
-        let mut followers = passing.iter();
-        followers.any(|it| users::follows_one(analysis, it, &[leader]))
+        passing.iter().any(|follower| users::follows_one(analysis, follower, &[leader]))
     };
-    let last = || apart.iter().find(|it| workload.ends() && !it.ends());
+    let last = || apart.iter().find(|other| workload.ends() && !other.ends());
     let leader = lasting.iter().find(is_followed).or(lasting.first());
     Some((workload, leader.or_else(last)?))
 }
@@ -513,8 +518,8 @@ fn follow(
     let marks = users::marks(leader, claim);
     let terms = &follower.template.affinity;
     let leads_there = |term: &PodAffinityTerm| {
-        let selector = term.label_selector.as_ref();
-        selector.is_some_and(|it| it.matches(&marks)) && term.topology_key == HOSTNAME
+        term.label_selector.as_ref().is_some_and(|selector| selector.matches(&marks))
+            && term.topology_key == HOSTNAME
     };
     // Only the scheduler evaluates affinity, and it never sees pods with `nodeName`.
     let is_scheduled = follower.template.node_name.is_none();
@@ -530,15 +535,15 @@ fn follow(
         };
         return (text, way);
     }
-    let strays = affinity::strays(follower, leader, facts);
-    let led_astray = match &strays {
-        Some(Strays { leaders, .. }) if !leaders.is_empty() => {
+    let targets = affinity::other_targets(follower, leader, facts);
+    let led_astray = match &targets {
+        Some(OtherTargets { leaders, .. }) if !leaders.is_empty() => {
             let whom = messages::some(leaders.iter().copied().map(pods_of).collect());
             format!(
                 "the required pod affinity of {name} also matches {whom}, so it may run where those are; "
             )
         }
-        Some(Strays { own: true, .. }) => format!(
+        Some(OtherTargets { own: true, .. }) => format!(
             "the required pod affinity of {name} also matches its own pods, so it may go to any node while none of these pods is there yet; "
         ),
         Some(_) if marks.get(POD_NAME).is_none() && !users::stays_together(analysis, leader) => {
@@ -547,24 +552,24 @@ fn follow(
         }
         _ => String::new(),
     };
-    let leaders = strays.map_or_else(Vec::new, |it| it.leaders);
+    let leaders = targets.map_or_else(Vec::new, |targets| targets.leaders);
     let way = keep_beside(follower, leader, &marks, &leaders, analysis);
     (led_astray, way)
 }
 
 /// The advice to give `follower` affinity to the pods of `leader`, which have the labels `marks`.
-/// If the pods of `follower` or `strays` have these labels too, the advice asks for a label that
+/// If the pods of `follower` or `others` have these labels too, the advice asks for a label that
 /// only `leader` has.
 fn keep_beside(
     follower: &Workload,
     leader: &Workload,
     marks: &Labels,
-    strays: &[&Workload],
+    others: &[&Workload],
     analysis: &Analysis<'_>,
 ) -> String {
     let they = pods_of(follower);
     let found_too: Vec<String> = std::iter::once(&follower)
-        .chain(strays)
+        .chain(others)
         .filter(|other| marks.is_subset(&other.template.labels))
         .map(|other| pods_of(other))
         .collect();
@@ -615,15 +620,15 @@ fn pod_beside(
 
 /// The labels as texts, with `is` between key and value.
 fn pairs(labels: &Labels, is: &str) -> Vec<String> {
-    let pair = |(key, value): (&str, &str)| format!("{key}{is}{value}");
-    labels.iter().map(pair).collect()
+    labels.iter().map(|(key, value)| format!("{key}{is}{value}")).collect()
 }
 
 /// The other changes that `follower` needs, as a part of a sentence or an empty text.
 fn besides_affinity(follower: &Workload, leader: &Workload, analysis: &Analysis<'_>) -> String {
     let mut more = match obstacle(leader, follower, None, analysis.facts) {
         Some(nodes @ Obstacle::Nodes(_)) => format!(" and{}", needs(follower, leader, &nodes)),
-        _ => tolerations_of(follower, leader).map_or_else(String::new, |it| format!(" and {it}")),
+        _ => tolerations_of(follower, leader)
+            .map_or_else(String::new, |tolerations| format!(" and {tolerations}")),
     };
     if let Some(node) = &follower.template.node_name {
         more.push_str(&format!(", in place of nodeName {node}"));
@@ -658,8 +663,8 @@ fn tolerations_of(follower: &Workload, leader: &Workload) -> Option<String> {
     if missing.is_empty() {
         return None;
     }
-    let shown = messages::some(missing.iter().map(ToString::to_string).collect());
-    Some(format!("the tolerations of {} ({shown})", leader.shown()))
+    let tolerations = messages::some(missing.iter().map(ToString::to_string).collect());
+    Some(format!("the tolerations of {} ({tolerations})", leader.shown()))
 }
 
 /// `the pods of Job fill`, or `Pod shell`.

@@ -43,7 +43,9 @@ impl Evaluation<'_> {
                 continue;
             }
             let mut hazards = judge_workload(&Analysis::of(workload, None, facts));
-            hazards.retain(|it| it.volumes.contains(&metadata.name) && reported.insert(it.rule));
+            hazards.retain(|hazard| {
+                hazard.volumes.contains(&metadata.name) && reported.insert(hazard.rule)
+            });
             let who = format!("{} {} waits for it", workload.kind, workload.metadata.name);
             for hazard in &mut hazards {
                 hazard.field_path = "spec.accessModes".to_owned();

@@ -87,14 +87,16 @@ pub fn size(object: &Object) -> usize {
         return 0;
     };
     let template = &workload.template;
-    let node_affinity = template.node_affinity.iter();
-    let node_terms = node_affinity.flat_map(|it| it.node_selector_terms.iter());
+    let node_terms =
+        template.node_affinity.iter().flat_map(|affinity| affinity.node_selector_terms.iter());
     let terms = template.affinity.iter().chain(&template.anti_affinity);
     template.node_selector.iter().count()
         + node_terms.map(|term| 1 + of_requirements(term.requirements())).sum::<usize>()
         + terms.map(of_term).sum::<usize>()
         + template.tolerations.len()
-        + (template.spread.iter())
+        + template
+            .spread
+            .iter()
             .map(|spread| {
                 1 + spread.match_label_keys.len()
                     + spread.label_selector.iter().map(of_labels).sum::<usize>()
@@ -118,5 +120,5 @@ fn of_labels(selector: &LabelSelector) -> usize {
 }
 
 fn of_requirements<'r>(requirements: impl Iterator<Item = &'r Requirement>) -> usize {
-    requirements.map(|it| 1 + it.values.len()).sum()
+    requirements.map(|requirement| 1 + requirement.values.len()).sum()
 }

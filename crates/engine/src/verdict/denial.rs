@@ -28,9 +28,11 @@ pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> Stri
     let object = format!("{object}: ");
     let length = |text: &str| text.chars().count();
     let room = DENIAL_LENGTH - length(&more) - 1;
-    let mut both = (ways.iter()).flat_map(|way| CAUSES.iter().map(move |it| (it(hazard), way)));
-    // A blank between the two takes the last character.
-    let fitting = both.find(|(cause, way)| length(&object) + length(cause) + length(way) < room);
+    let fitting = ways
+        .iter()
+        .flat_map(|way| CAUSES.iter().map(move |cause| (cause(hazard), way)))
+        // A blank between the two takes the last character.
+        .find(|(cause, way)| length(&object) + length(cause) + length(way) < room);
     let said = match fitting {
         Some((cause, way)) => [&object, &*cause, " ", way].concat(),
         None => format!("{object}{}.", hazard.brief),

@@ -27,18 +27,18 @@ pub(super) fn is_a_step(analysis: &Analysis<'_>, old: &Workload, hazard: &Hazard
     if hazard.rule != codes::WORKLOADS_SHARE_VOLUME {
         return false;
     }
-    let claims = hazard.volumes.iter();
     let facts = analysis.facts;
     let ours = &analysis.placement.one_node;
     let is_pinned_now = ours.is_some() && one_node_of(old, facts).is_none();
-    let mut others = (claims.flat_map(|claim| users::others(analysis, claim))).peekable();
+    let mut others =
+        hazard.volumes.iter().flat_map(|claim| users::others(analysis, claim)).peekable();
     others.peek().is_some()
         && others.all(|other| {
             let theirs = one_node_of(other, facts);
             let joins_them = is_pinned_now && (theirs.is_none() || theirs == *ours);
             let follows = |workload: &Workload| {
-                affinity::strays(workload, other, facts)
-                    .is_some_and(|astray| astray.leaders.is_empty() && !astray.own)
+                affinity::other_targets(workload, other, facts)
+                    .is_some_and(|targets| targets.leaders.is_empty() && !targets.own)
             };
             joins_them || (follows(analysis.workload) && !follows(old))
         })

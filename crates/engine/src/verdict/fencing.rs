@@ -67,8 +67,7 @@ impl Evaluation<'_> {
 
     /// Whether the request comes from an account that may fence nodes.
     fn may_fence(&self) -> bool {
-        let account = self.review.document.requester();
-        account.is_some_and(|account| {
+        self.review.document.requester().is_some_and(|account| {
             ATTACH_DETACH_CONTROLLER.contains(&&*account) || self.policy.may_fence(&account)
         })
     }
@@ -79,8 +78,7 @@ const OPEN: SignedDuration = SignedDuration::from_hours(1);
 
 /// The command that overrides a denial of the rule for an hour, once its reason is filled in.
 fn way_past(object: &ObjectRef, now: Timestamp) -> String {
-    let until = now.checked_add(OPEN).unwrap_or(now);
-    let until = until.strftime("%FT%H:%M:00Z");
+    let until = now.checked_add(OPEN).unwrap_or(now).strftime("%FT%H:%M:00Z");
     let (kind, name) = (object.kind.to_lowercase(), &object.name);
     format!(
         "`kubectl annotate {kind} {name} {IGNORE}={FENCING_LIVE_NODE} {UNTIL}={until} {REASON}=\"{HOW_KNOWN}\"`."

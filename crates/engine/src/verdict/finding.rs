@@ -146,9 +146,10 @@ impl Finding {
 
     /// Whether its remedies change the pod template.
     pub fn patches_template(&self) -> bool {
-        let patches = self.remedies.iter().flat_map(|it| it.patch.iter());
-        let mut paths = patches.map(|operation| operation.path().as_str());
-        paths.any(|path| path.starts_with("/spec/template"))
+        self.remedies
+            .iter()
+            .flat_map(|proposal| proposal.patch.iter())
+            .any(|operation| operation.path().as_str().starts_with("/spec/template"))
     }
 
     /// The rule, the object, the cause and the one change, on one line of at most
@@ -175,12 +176,16 @@ impl Finding {
             _ => self.changes(rest),
         };
         let whole = changes.iter().map(|change| format!("{cause}; {change}"));
-        let alone = changes.iter().map(|change| format!("{change}{condition}"));
-        // If the outcome is unknown, the rule does not name the cause.
-        let alone = alone.filter(|_| self.outcome != Outcome::Unknown);
-        let found = std::iter::once_with(|| self.brief.clone());
-        let mut lines = whole.chain(alone).chain(found).map(line);
-        let fitting = lines.find(|it| it.chars().count() <= WARNING_LENGTH);
+        let alone = changes
+            .iter()
+            .map(|change| format!("{change}{condition}"))
+            // If the outcome is unknown, the rule does not name the cause.
+            .filter(|_| self.outcome != Outcome::Unknown);
+        let fitting = whole
+            .chain(alone)
+            .chain(std::iter::once_with(|| self.brief.clone()))
+            .map(line)
+            .find(|text| text.chars().count() <= WARNING_LENGTH);
         shortened(&fitting.unwrap_or_else(|| line(cause.to_owned())))
     }
 
@@ -197,15 +202,14 @@ impl Finding {
     fn changes(&self, brief: &str) -> Vec<String> {
         const IMPERATIVE: &[&str] =
             &["use ", "set ", "change ", "back up", "keep ", "check ", "describe "];
-        let is_change = IMPERATIVE.iter().any(|it| brief.starts_with(it));
+        let is_change = IMPERATIVE.iter().any(|verb| brief.starts_with(verb));
         let step = self.change();
         let end = step.find(", so that").unwrap_or(step.len());
         let plain = denial::without_asides(&step[..end]).replace(" on kubernetes.io/hostname", "");
-        let brief = is_change.then(|| brief.to_owned());
         let gives_affinity = step.contains("pod affinity") || step.contains("podAffinity");
         let short = gives_affinity.then(|| "keep both on one node (podAffinity)".to_owned());
-        let steps = [step, plain].into_iter().filter(|it| !it.is_empty());
-        brief.into_iter().chain(steps).chain(short).collect()
+        let steps = [step, plain].into_iter().filter(|wording| !wording.is_empty());
+        is_change.then(|| brief.to_owned()).into_iter().chain(steps).chain(short).collect()
     }
 }
 

@@ -130,8 +130,7 @@ pub struct Verdict {
 impl Verdict {
     /// The gravest action of all findings; [`Action::Ignore`] if there are none.
     pub fn action(&self) -> Action {
-        let actions = self.findings.iter().map(|finding| finding.action);
-        actions.min().unwrap_or(Action::Ignore)
+        self.findings.iter().map(|finding| finding.action).min().unwrap_or(Action::Ignore)
     }
 
     /// The verdict with warnings in place of denials, and a sentence that says why.
@@ -166,16 +165,18 @@ impl Verdict {
 
     /// The verdict with its patch, put together from the remedies of the findings that it fixes.
     fn with_patch(mut self) -> Self {
-        let remedies = self.with(Action::Fix).flat_map(|it| &it.remedies);
-        let operations: Vec<_> = remedies.flat_map(|it| it.patch.0.clone()).collect();
+        let operations: Vec<_> = self
+            .with(Action::Fix)
+            .flat_map(|finding| &finding.remedies)
+            .flat_map(|proposal| proposal.patch.0.clone())
+            .collect();
         self.patch = (!operations.is_empty()).then_some(Patch(operations));
         self
     }
 
     /// The findings with that action.
     pub fn with(&self, action: Action) -> impl Iterator<Item = &Finding> {
-        let findings = self.findings.iter();
-        findings.filter(move |finding| finding.action == action)
+        self.findings.iter().filter(move |finding| finding.action == action)
     }
 }
 
@@ -272,14 +273,17 @@ impl Evaluation<'_> {
             return Verdict::default();
         }
         self.with_policy(metadata, kind, controlled(), |resolved| {
-            let decided = |hazard: &Hazard| {
-                let decision = resolved.decide(hazard);
-                let action = decision.without_remedy;
-                let mut finding = Finding::decided(hazard, self.review.reference, action, decision);
-                adjust(&mut finding, hazard, resolved);
-                finding
-            };
-            hazards.iter().map(decided).collect()
+            hazards
+                .iter()
+                .map(|hazard| {
+                    let decision = resolved.decide(hazard);
+                    let action = decision.without_remedy;
+                    let mut finding =
+                        Finding::decided(hazard, self.review.reference, action, decision);
+                    adjust(&mut finding, hazard, resolved);
+                    finding
+                })
+                .collect()
         })
     }
 
@@ -296,7 +300,7 @@ impl Evaluation<'_> {
         let name = metadata.shown_name();
         let target = Target {
             namespace: &metadata.namespace,
-            namespace_metadata: namespace.map(|it| &it.metadata),
+            namespace_metadata: namespace.map(|namespace| &namespace.metadata),
             kind,
             name: &name,
             annotations: &metadata.annotations,
@@ -307,9 +311,12 @@ impl Evaluation<'_> {
         let mut verdict = decide(&resolved);
         verdict.may_be_overridden = resolved.object_may_override;
         let passed_over = resolved.passed_over();
-        let shown = passed_over.iter().take(MOST_NOTICES);
-        let shown = shown.map(|notice| finding::shortened(&notice.to_string()));
-        verdict.notices.extend(shown);
+        verdict.notices.extend(
+            passed_over
+                .iter()
+                .take(MOST_NOTICES)
+                .map(|notice| finding::shortened(&notice.to_string())),
+        );
         if passed_over.len() > MOST_NOTICES {
             let more = "Other parts of the multi-attach-guard.dev annotations are ignored too.";
             verdict.notices.push(more.to_owned());

@@ -53,9 +53,11 @@ fn read(text: &str) -> Result<Vec<Operator>, serde_saphyr::Error> {
 /// blank. `field` is the field at fault.
 pub(super) fn advice(owner: &Controller, kind: WorkloadKind, field: &str) -> String {
     let (owner_kind, name) = (&owner.kind, &owner.name);
-    let operator = OPERATORS
-        .iter()
-        .find(|it| it.kind == *owner_kind && it.group == owner.group() && it.makes == kind.name());
+    let operator = OPERATORS.iter().find(|operator| {
+        operator.kind == *owner_kind
+            && operator.group == owner.group()
+            && operator.makes == kind.name()
+    });
     match operator.and_then(|operator| operator.field(field)) {
         Some(field) => format!(
             " {owner_kind} {name} owns it, and its operator undoes other changes: set {field} of the {owner_kind}."
@@ -77,14 +79,18 @@ mod tests {
         let operators = read(EMBEDDED).unwrap();
         assert!(operators.len() >= 20);
         let mut seen = HashSet::new();
-        for it in &operators {
-            assert!(seen.insert((&it.kind, &it.group, &it.makes)), "{} twice", it.kind);
-            assert!(WorkloadKind::from_name(&it.makes).is_some(), "{}", it.makes);
-            assert!(it.group.contains('.'), "{}", it.group);
-            let fields = [&it.strategy, &it.replicas, &it.volumes];
-            assert!(fields.iter().any(|field| field.is_some()), "{}", it.kind);
+        for operator in &operators {
+            assert!(
+                seen.insert((&operator.kind, &operator.group, &operator.makes)),
+                "{} twice",
+                operator.kind
+            );
+            assert!(WorkloadKind::from_name(&operator.makes).is_some(), "{}", operator.makes);
+            assert!(operator.group.contains('.'), "{}", operator.group);
+            let fields = [&operator.strategy, &operator.replicas, &operator.volumes];
+            assert!(fields.iter().any(|field| field.is_some()), "{}", operator.kind);
             for field in fields.into_iter().flatten() {
-                assert!(field.starts_with("spec."), "{}: {field}", it.kind);
+                assert!(field.starts_with("spec."), "{}: {field}", operator.kind);
             }
         }
         let sources = EMBEDDED.matches("source: \"https://").count();
@@ -93,28 +99,28 @@ mod tests {
 
     #[test]
     fn every_operator_is_named_with_its_field() {
-        for it in OPERATORS.iter() {
+        for operator in OPERATORS.iter() {
             let owner = Controller {
-                api_version: format!("{}/v1", it.group).into(),
-                kind: it.kind.clone(),
+                api_version: format!("{}/v1", operator.group).into(),
+                kind: operator.kind.clone(),
                 name: "one".into(),
                 ..Controller::default()
             };
-            let kind = WorkloadKind::from_name(&it.makes).unwrap();
+            let kind = WorkloadKind::from_name(&operator.makes).unwrap();
             let fields = [
-                ("spec.strategy", &it.strategy),
-                ("spec.updateStrategy", &it.strategy),
-                ("spec.replicas", &it.replicas),
-                ("spec.template.spec.volumes[0]", &it.volumes),
+                ("spec.strategy", &operator.strategy),
+                ("spec.updateStrategy", &operator.strategy),
+                ("spec.replicas", &operator.replicas),
+                ("spec.template.spec.volumes[0]", &operator.volumes),
             ];
             for (field, expected) in fields {
                 let said = advice(&owner, kind, field);
                 let way = match expected {
-                    Some(path) => format!("set {path} of the {}.", it.kind),
+                    Some(path) => format!("set {path} of the {}.", operator.kind),
                     None => "make the change there.".to_owned(),
                 };
                 assert!(said.ends_with(&way), "{said}");
-                assert!(said.starts_with(&format!(" {} one owns it", it.kind)), "{said}");
+                assert!(said.starts_with(&format!(" {} one owns it", operator.kind)), "{said}");
             }
         }
     }

@@ -52,8 +52,10 @@ const BUILT_IN_GROUPS: [&str; 17] = [
 impl Evaluation<'_> {
     /// Whether a controller sends the request, of the control plane or any other.
     pub(super) fn is_from_a_service_account(&self) -> bool {
-        let account = self.review.document.requester();
-        account.is_some_and(|it| is_control_plane(&it) || is_service_account(&it))
+        self.review
+            .document
+            .requester()
+            .is_some_and(|account| is_control_plane(&account) || is_service_account(&account))
     }
 
     /// Whether the owner that controls the object under review is real. An owner of a kind that
@@ -62,8 +64,7 @@ impl Evaluation<'_> {
     /// if a service account sends the request. Files have no requester; their owner references are
     /// trusted.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
-        let owner = metadata.controller.as_deref();
-        let Some(owner) = owner.filter(|owner| can_own(owner)) else {
+        let Some(owner) = metadata.controller.as_deref().filter(|owner| can_own(owner)) else {
             return false;
         };
         let Some(account) = self.review.document.requester() else {
@@ -73,8 +74,8 @@ impl Evaluation<'_> {
             return true;
         }
         let view = self.facts.view;
-        let kind = WorkloadKind::find(&owner.kind, owner.group());
-        let there = kind.map(|kind| view.workload(kind, &metadata.namespace, &owner.name));
+        let there = WorkloadKind::find(&owner.kind, owner.group())
+            .map(|kind| view.workload(kind, &metadata.namespace, &owner.name));
         match there {
             Some(Lookup::Found(there)) => !there.metadata.uid.contradicts(owner.uid),
             Some(Lookup::Absent) => false,
@@ -97,7 +98,7 @@ impl Evaluation<'_> {
         if !view.owner_is_judged(workload) || !self.owner_is_real(&workload.metadata) {
             return false;
         }
-        let account = self.review.document.requester();
-        account.is_none_or(|account| is_control_plane(&account)) || view.owner_stands_for(workload)
+        self.review.document.requester().is_none_or(|account| is_control_plane(&account))
+            || view.owner_stands_for(workload)
     }
 }

@@ -33,9 +33,11 @@ impl Judged<'_> {
     /// Every remedy that helps against `hazard`, the chosen one first.
     pub(super) fn proposals(&self, hazard: &Hazard, choice: RemedyChoice) -> Vec<Proposal> {
         let chosen = self.chosen(hazard, choice);
-        let helps = |remedy| Some(self.try_remedy(remedy, hazard)?.0);
-        let mut proposals: Vec<Proposal> = REMEDIES.iter().filter_map(helps).collect();
-        proposals.sort_by_key(|it| chosen.is_none_or(|chosen| chosen.name != it.remedy.name));
+        let mut proposals: Vec<Proposal> =
+            REMEDIES.iter().filter_map(|remedy| Some(self.try_remedy(remedy, hazard)?.0)).collect();
+        proposals.sort_by_key(|proposal| {
+            chosen.is_none_or(|chosen| chosen.name != proposal.remedy.name)
+        });
         proposals
     }
 
@@ -54,8 +56,7 @@ impl Judged<'_> {
             RemedyChoice::Auto => self.automatic(),
             named => named,
         };
-        let remedy = remedy::named(choice.name());
-        remedy.filter(|remedy| remedy.suits(hazard.rule, self.workload.kind))
+        remedy::named(choice.name()).filter(|remedy| remedy.suits(hazard.rule, self.workload.kind))
     }
 
     /// The remedy if nobody chose one: it is best to stop a single pod first, by the strategy that
@@ -74,9 +75,12 @@ impl Judged<'_> {
 
     /// The most pods that the workload may come to have, with its autoscalers counted.
     fn most_pods(&self) -> i64 {
-        let autoscalers = self.facts.view.autoscalers(&self.workload);
-        let most = autoscalers.iter().map(|it| it.spec.max_replicas);
-        most.fold(self.workload.replicas, i64::max)
+        self.facts
+            .view
+            .autoscalers(&self.workload)
+            .iter()
+            .map(|autoscaler| autoscaler.spec.max_replicas)
+            .fold(self.workload.replicas, i64::max)
     }
 
     fn try_remedy(&self, remedy: &'static Remedy, hazard: &Hazard) -> Option<(Proposal, Self)> {
@@ -92,9 +96,10 @@ impl Judged<'_> {
             return None;
         }
         let hazards = judge_workload(&analysis);
-        let milder = |after: &Hazard| after.rule != hazard.rule || after.outcome > hazard.outcome;
-        let mut after = hazards.iter();
-        let helps = after.all(|after| milder(after) && !is_new(after, &self.hazards));
+        let helps = hazards.iter().all(|after| {
+            (after.rule != hazard.rule || after.outcome > hazard.outcome)
+                && !is_new(after, &self.hazards)
+        });
         helps.then(|| {
             let result = Self {
                 workload: Cow::Owned(workload.into_owned()),

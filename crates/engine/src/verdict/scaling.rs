@@ -16,8 +16,7 @@ pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'
     if workload.replicas <= 1 || workload.template.volumes.is_empty() {
         return workload;
     }
-    let autoscalers = facts.view.autoscalers(&workload);
-    match autoscalers.iter().filter_map(|it| it.cap()).min() {
+    match facts.view.autoscalers(&workload).iter().filter_map(|autoscaler| autoscaler.cap()).min() {
         Some(most) if most < workload.replicas => Cow::Owned(workload.with_replicas(most)),
         _ => workload,
     }
@@ -33,9 +32,9 @@ impl Evaluation<'_> {
             return None;
         }
         let target = &autoscaler.spec.scale_target_ref;
-        let kind = target.workload_kind()?;
-        let workload = view.workload(kind, &metadata.namespace, &target.name);
-        let workload = &*view.with_template(workload.found()?)?;
+        let stored =
+            view.workload(target.workload_kind()?, &metadata.namespace, &target.name).found()?;
+        let workload = &*view.with_template(stored)?;
         let scaled = |by: &Autoscaler| {
             let scaled = workload.with_replicas(by.most(workload.replicas));
             judge(Subject::Scaled(&Scaling {
@@ -62,10 +61,9 @@ impl Evaluation<'_> {
     }
 
     pub(super) fn scale(&self, scale: &Scale) -> Option<Verdict> {
-        let (metadata, view) = (&scale.metadata, self.facts.view);
-        let kind = self.review.scaled?;
-        let workload = view.workload(kind, &metadata.namespace, &metadata.name);
-        let workload = &*view.with_template(workload.found()?)?;
+        let (target, view) = (&scale.metadata, self.facts.view);
+        let stored = view.workload(self.review.scaled?, &target.namespace, &target.name).found()?;
+        let workload = &*view.with_template(stored)?;
         let scaled = workload.with_replicas(scale.spec.replicas);
         if self.is_judged_in_owner(&scaled) {
             return None;

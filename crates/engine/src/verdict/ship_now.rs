@@ -69,7 +69,7 @@ impl Evaluation<'_> {
             return None;
         }
         let is_scaled = || !self.facts.view.autoscalers(workload).is_empty();
-        let passes = |change: &&ShipNow| {
+        CHANGES.iter().find(|change| {
             let changed = Workload {
                 strategy: Strategy::Recreate { leftover: false },
                 replicas: change.replicas.unwrap_or(workload.replicas),
@@ -80,7 +80,6 @@ impl Evaluation<'_> {
                 && judge_workload(&analysis)
                     .iter()
                     .all(|hazard| decisions.of(hazard).action != Action::Deny)
-        };
-        CHANGES.iter().find(passes)
+        })
     }
 }

@@ -43,25 +43,24 @@ impl Evaluation<'_> {
         if hazards.is_empty() {
             return None;
         }
-        let existing = previous.map(|old| self.existing(&analysis, old, &hazards));
-        let existing = existing.unwrap_or_default();
+        let existing =
+            previous.map(|old| self.existing(&analysis, old, &hazards)).unwrap_or_default();
         let (metadata, kind) = (&workload.metadata, workload.kind.name());
         let controlled = self.owner_is_real(metadata);
         Some(self.with_policy(metadata, kind, controlled, |resolved| {
-            let owner = metadata.controller.as_deref();
             let decisions = Decisions {
                 resolved,
                 existing: &existing,
                 mode: self.review.mode,
-                owner: owner.filter(|_| controlled),
+                owner: metadata.controller.as_deref().filter(|_| controlled),
                 ship_now: OnceCell::new(),
             };
-            self.answered(&capped, previous, hazards, &decisions)
+            self.findings_in_mode(&capped, previous, hazards, &decisions)
         }))
     }
 
     /// The answer that the mode asks for: the findings, with remedies or with a patch.
-    fn answered(
+    fn findings_in_mode(
         &self,
         workload: &Workload,
         previous: Option<&Workload>,
@@ -69,10 +68,13 @@ impl Evaluation<'_> {
         decisions: &Decisions<'_>,
     ) -> Verdict {
         let mode = self.review.mode;
-        let is_fixed = |hazard: &Hazard| decisions.of(hazard).action == Action::Fix;
         let document = match mode {
             Mode::Judge => None,
-            Mode::Admit if !hazards.iter().any(is_fixed) => None,
+            Mode::Admit
+                if !hazards.iter().any(|hazard| decisions.of(hazard).action == Action::Fix) =>
+            {
+                None
+            }
             Mode::Admit | Mode::Propose | Mode::Repair { .. } => self.review.document.object(),
         };
         let Some(document) = document else {
@@ -114,30 +116,37 @@ impl Evaluation<'_> {
             before.extend(judge_workload(&Analysis::of(&fewer, None, self.facts)));
         }
         let rolls = LazyCell::new(|| starts_a_rollout(workload, self.review.document));
-        let existing = hazards.iter().filter(|hazard| !is_new(hazard, &before));
-        let existing = existing.map(|hazard| Existing {
-            hazard: hazard.clone(),
-            hits_this_rollout: *rolls && !is_a_step(analysis, old, hazard),
-        });
-        existing.collect()
+        hazards
+            .iter()
+            .filter(|hazard| !is_new(hazard, &before))
+            .map(|hazard| Existing {
+                hazard: hazard.clone(),
+                hits_this_rollout: *rolls && !is_a_step(analysis, old, hazard),
+            })
+            .collect()
     }
 
     /// The findings alone.
     fn judged(&self, hazards: &[Hazard], decisions: &Decisions<'_>) -> Verdict {
-        let found = |hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions);
-        hazards.iter().map(found).collect()
+        hazards
+            .iter()
+            .map(|hazard| self.finding(hazard, decisions.of(hazard).without_remedy, decisions))
+            .collect()
     }
 
     /// The findings, each with every remedy that helps.
     fn proposed(&self, judged: &Judged<'_>, decisions: &Decisions<'_>) -> Verdict {
-        let propose = |hazard: &Hazard| {
-            let decision = decisions.of(hazard);
-            let remedies = judged.proposals(hazard, decision.remedy);
-            let action =
-                if remedies.is_empty() { decision.without_remedy } else { decision.action };
-            Finding { remedies, ..self.finding(hazard, action, decisions) }
-        };
-        judged.hazards.iter().map(propose).collect()
+        judged
+            .hazards
+            .iter()
+            .map(|hazard| {
+                let decision = decisions.of(hazard);
+                let remedies = judged.proposals(hazard, decision.remedy);
+                let action =
+                    if remedies.is_empty() { decision.without_remedy } else { decision.action };
+                Finding { remedies, ..self.finding(hazard, action, decisions) }
+            })
+            .collect()
     }
 
     /// The findings, and a patch for those that the policy fixes and a remedy cures. The object
@@ -251,11 +260,10 @@ const EXISTED: &str = " The object had this fault before your change; your chang
 
 /// The command that gets an update past an existing violation: an override that expires.
 fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
-    let until = now.and_then(|now| {
-        let tomorrow = now.checked_add(SignedDuration::from_hours(24)).ok()?;
-        Some(format!(" {UNTIL}={}", tomorrow.strftime("%F")))
-    });
-    let until = until.unwrap_or_default();
+    let until = now
+        .and_then(|now| now.checked_add(SignedDuration::from_hours(24)).ok())
+        .map(|tomorrow| format!(" {UNTIL}={}", tomorrow.strftime("%F")))
+        .unwrap_or_default();
     let namespace = object.namespace.as_deref().unwrap_or_default();
     let (kind, name) = (object.kind.to_lowercase(), &object.name);
     format!(
@@ -292,13 +300,13 @@ impl Decisions<'_> {
 
     /// The entry for `hazard`, if it existed before.
     fn existing(&self, hazard: &Hazard) -> Option<&Existing> {
-        self.existing.iter().find(|it| it.hazard == *hazard)
+        self.existing.iter().find(|entry| entry.hazard == *hazard)
     }
 
     pub(super) fn of(&self, hazard: &Hazard) -> Directive {
         let mut decision = self.resolved.decide(hazard);
         let existing = self.existing(hazard);
-        if existing.is_some_and(|it| !it.hits_this_rollout) {
+        if existing.is_some_and(|existing| !existing.hits_this_rollout) {
             decision.action = decision.action.max(Action::Warn);
             decision.without_remedy = decision.without_remedy.max(Action::Warn);
             decision.lowered = None;
