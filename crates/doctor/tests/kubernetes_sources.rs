@@ -89,8 +89,7 @@ fn texts<'l>(line: &'l str, words: &'l [&str]) -> impl Iterator<Item = String> +
     words.iter().filter(move |_| !is_comment).filter_map(|words| {
         let start = words.find('"').unwrap_or(words.len());
         let at = line.find(words)? + start;
-        let text = line[at..].split_once('"')?.1;
-        let text = text.split_once('"')?.0;
+        let text = line[at..].split_once('"')?.1.split_once('"')?.0;
         let filled = ["%v", "%s", "%d", "%w"]
             .iter()
             .fold(text.replace("%q", "\"x\""), |text, verb| text.replace(verb, "x"));
@@ -116,15 +115,15 @@ fn every_line_about_volumes_is_explained() {
             continue;
         };
         for (file, words) in PLACES {
-            let text = fs::read_to_string(folder.join(file))
+            let source = fs::read_to_string(folder.join(file))
                 .unwrap_or_else(|error| panic!("{release} {file}: {error}"));
-            let found: Vec<String> = text.lines().flat_map(|line| texts(line, words)).collect();
+            let found: Vec<String> = source.lines().flat_map(|line| texts(line, words)).collect();
             // The newest has a text in each place; an older one may have it in another file.
             let is_newest = Some(release) == minors.lines().next();
             assert!(!is_newest || !found.is_empty(), "{release} {file} has none of {words:?}");
             read += found.len();
             for text in found {
-                if explain(&text).is_none() && !OTHERS.iter().any(|it| text.starts_with(it)) {
+                if explain(&text).is_none() && !OTHERS.iter().any(|other| text.starts_with(other)) {
                     unknown.insert(format!("{release} {file}: {text}"));
                 }
             }

@@ -89,15 +89,18 @@ mod attributes {
             Err(Errno::NOTSUP) => Vec::new(),
             Err(_) => return vec!["its extended attributes".to_owned()],
         };
-        let lost = names.iter().filter(|name| copy(old, new, name).is_err());
-        lost.map(|name| format!("its attribute {}", name.to_string_lossy())).collect()
+        names
+            .iter()
+            .filter(|name| copy(old, new, name).is_err())
+            .map(|name| format!("its attribute {}", name.to_string_lossy()))
+            .collect()
     }
 
     fn names(old: &Path) -> Result<Vec<CString>> {
         let mut buffer = vec![0; MAX_BYTES];
         let length = listxattr(old, &mut buffer)?;
-        let names = buffer[..length].split_inclusive(|byte| *byte == 0);
-        Ok(names
+        Ok(buffer[..length]
+            .split_inclusive(|byte| *byte == 0)
             .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
             .map(CStr::to_owned)
             .collect())
@@ -109,7 +112,7 @@ mod attributes {
         let value = &buffer[..length];
         let mut there = vec![0; MAX_BYTES];
         // The system gives every file some attributes, which not everybody may set.
-        if fgetxattr(new, name, &mut there).is_ok_and(|length| there[..length] == *value) {
+        if fgetxattr(new, name, &mut there).is_ok_and(|present| there[..present] == *value) {
             return Ok(());
         }
         fsetxattr(new, name, value, XattrFlags::empty())

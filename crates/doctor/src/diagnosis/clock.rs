@@ -21,14 +21,21 @@ impl Clock {
     /// Compares `now` with the Leases of nodes that are Ready. At least one of those was renewed a
     /// moment ago, whatever its node's clock says.
     pub fn of(observed: &Observed, now: Timestamp) -> Self {
-        let nodes = observed.nodes.iter();
-        let ready = nodes.filter(|node| node.status.ready == Some(true));
-        let ready: HashSet<&str> = ready.map(|node| node.metadata.name.as_str()).collect();
-        let leases = observed.leases.iter();
-        let leases = leases.filter(|lease| ready.contains(lease.metadata.name.as_str()));
-        let renewed = leases.filter_map(|lease| lease.spec.renew_time).max();
-        let skew = renewed.map(|renewed| renewed.as_second() - now.as_second());
-        let skew = skew.filter(|ahead| ahead.abs() > DURATION_SECONDS);
+        let ready: HashSet<&str> = observed
+            .nodes
+            .iter()
+            .filter(|node| node.status.ready == Some(true))
+            .map(|node| node.metadata.name.as_str())
+            .collect();
+        let renewed = observed
+            .leases
+            .iter()
+            .filter(|lease| ready.contains(lease.metadata.name.as_str()))
+            .filter_map(|lease| lease.spec.renew_time)
+            .max();
+        let skew = renewed
+            .map(|renewed| renewed.as_second() - now.as_second())
+            .filter(|ahead| ahead.abs() > DURATION_SECONDS);
         Self { of_nodes: renewed.filter(|_| skew.is_some()).unwrap_or(now), skew }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Delivery {
     /// The name for sentences, such as `Application shop of Argo CD`.
-    pub(super) shown: String,
+    pub(super) display_name: String,
     /// The kubectl arguments that make it leave its objects alone, and those that let it work
     /// again; `None` if it only works when somebody runs it.
     pub(super) pause: Option<[Vec<String>; 2]>,
@@ -44,22 +44,25 @@ impl Delivery {
         let tracked = annotation("argocd.argoproj.io/tracking-id")
             .and_then(|id| Some(id.split_once(':')?.0))
             .or_else(|| label("argocd.argoproj.io/instance"));
-        if let Some(tracked) = tracked.filter(|it| is_plain(it)) {
+        if let Some(tracked) = tracked.filter(|name| is_plain(name)) {
             let (namespace, name) = tracked.split_once('_').unwrap_or((ARGO_CD, tracked));
             return Some(Self::argo_cd(namespace, name));
         }
-        let release = annotation("meta.helm.sh/release-name").filter(|it| is_plain(it))?;
-        Some(Self { shown: format!("the Helm release {release}"), pause: None })
+        let release = annotation("meta.helm.sh/release-name").filter(|name| is_plain(name))?;
+        Some(Self { display_name: format!("the Helm release {release}"), pause: None })
     }
 
     /// A Kustomization or HelmRelease of Flux.
     fn flux(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
         let target = format!("{}s.{group}/{name}", kind.to_lowercase());
         let patch = |suspend: bool| {
-            let patch = json!({"spec": {"suspend": suspend}}).to_string();
-            arguments(namespace, &["patch", &target, "--type=merge", "-p", &patch])
+            let spec = json!({"spec": {"suspend": suspend}}).to_string();
+            arguments(namespace, &["patch", &target, "--type=merge", "-p", &spec])
         };
-        Self { shown: format!("{kind} {name} of Flux"), pause: Some([patch(true), patch(false)]) }
+        Self {
+            display_name: format!("{kind} {name} of Flux"),
+            pause: Some([patch(true), patch(false)]),
+        }
     }
 
     /// An Application of Argo CD.
@@ -67,7 +70,7 @@ impl Delivery {
         let target = format!("applications.argoproj.io/{name}");
         let [on, off] = [format!("{SKIP}=true"), format!("{SKIP}-")];
         Self {
-            shown: format!("Application {name} of Argo CD"),
+            display_name: format!("Application {name} of Argo CD"),
             pause: Some([
                 arguments(namespace, &["annotate", &target, &on, "--overwrite"]),
                 arguments(namespace, &["annotate", &target, &off]),
@@ -78,12 +81,11 @@ impl Delivery {
 
 /// The arguments of kubectl for an object of the namespace.
 fn arguments(namespace: &str, rest: &[&str]) -> Vec<String> {
-    let words = ["-n", namespace].into_iter().chain(rest.iter().copied());
-    words.map(str::to_owned).collect()
+    ["-n", namespace].iter().chain(rest).map(|word| (*word).to_owned()).collect()
 }
 
 fn text(value: &Value) -> Option<&str> {
-    value.as_str().filter(|it| !it.is_empty())
+    value.as_str().filter(|text| !text.is_empty())
 }
 
 /// Whether the text may be the name of an object: annotations may hold anything.
@@ -102,9 +104,9 @@ mod tests {
             let pause = format!("-n {namespace} {target} {SKIP}=true --overwrite");
             Some(("Application shop of Argo CD", pause))
         };
-        let flux = |shown: &'static str, namespace: &str, target: &str| {
+        let flux = |name: &'static str, namespace: &str, target: &str| {
             let patch = r#"--type=merge -p {"spec":{"suspend":true}}"#;
-            Some((shown, format!("-n {namespace} patch {target} {patch}")))
+            Some((name, format!("-n {namespace} patch {target} {patch}")))
         };
         let cases = [
             (json!({}), None),
@@ -140,10 +142,11 @@ mod tests {
             ),
         ];
         for (metadata, expected) in cases {
-            let found = Delivery::of(&json!({"metadata": metadata}));
-            let pause = |it: &Delivery| it.pause.as_ref().map(|[pause, _]| pause.join(" "));
-            let found = found.map(|it| (it.shown.clone(), pause(&it).unwrap_or_default()));
-            let expected = expected.map(|(shown, pause)| (shown.to_owned(), pause));
+            let found = Delivery::of(&json!({"metadata": metadata})).map(|delivery| {
+                let pause = delivery.pause.map(|[pause, _]| pause.join(" "));
+                (delivery.display_name, pause.unwrap_or_default())
+            });
+            let expected = expected.map(|(name, pause)| (name.to_owned(), pause));
             assert_eq!(found, expected, "{metadata}");
         }
     }

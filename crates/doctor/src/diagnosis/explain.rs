@@ -30,13 +30,13 @@ pub struct Explanation {
 impl Message {
     /// Explains the line; names are taken from `text`.
     fn explanation(&'static self, text: &str) -> Explanation {
-        let look = self.look().map(|command| filled(command, text));
-        let minors = self.minors.iter().flat_map(|it| [", ", it]);
         Explanation {
             searched: &self.searched,
-            says: std::iter::once(self.says.as_str()).chain(minors).collect(),
+            says: std::iter::once(self.says.as_str())
+                .chain(self.minors.iter().flat_map(|minors| [", ", minors]))
+                .collect(),
             meaning: &self.meaning,
-            look: look.collect(),
+            look: self.look().map(|command| filled(command, text)).collect(),
             fix: &self.out,
             causes: &self.causes,
             source: &self.source,
@@ -48,17 +48,17 @@ impl Message {
 /// which people search for such a line are enough.
 pub fn explain(text: &str) -> Option<Explanation> {
     let line = text.to_lowercase();
-    let by_pattern = CATALOG.messages.iter().find(|it| it.is_in(&line));
-    let searched = || {
-        let mut messages = CATALOG.messages.iter();
-        messages.find(|it| line.contains(&it.searched.to_lowercase()))
-    };
-    Some(by_pattern.or_else(searched)?.explanation(text))
+    let messages = &CATALOG.messages;
+    messages
+        .iter()
+        .find(|message| message.is_in(&line))
+        .or_else(|| messages.iter().find(|message| line.contains(&message.searched.to_lowercase())))
+        .map(|message| message.explanation(text))
 }
 
 /// Every explanation, without names.
 pub fn explanations() -> impl Iterator<Item = Explanation> {
-    CATALOG.messages.iter().map(|it| it.explanation(""))
+    CATALOG.messages.iter().map(|message| message.explanation(""))
 }
 
 /// For each name in a command: its placeholder, the words before the name in a line, and the text
@@ -73,9 +73,10 @@ const NAMES: [(&str, Option<&str>, &str); 4] = [
 fn filled(command: &str, text: &str) -> String {
     let mut command = command.to_owned();
     for (place, opening, unknown) in NAMES {
-        let name = opening.and_then(|opening| text.split_once(opening)?.1.split('"').next());
-        let name = name.filter(|name| is_name(name));
-        let name = name.map_or(unknown.into(), quoted);
+        let name = opening
+            .and_then(|opening| text.split_once(opening)?.1.split('"').next())
+            .filter(|name| is_name(name))
+            .map_or(unknown.into(), quoted);
         command = command.replace(place, &name);
     }
     command
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!(seen.values().flatten().count(), 45);
         for (searched, lines) in seen {
             for line in lines {
-                let found = explain(&line).map(|it| it.searched);
+                let found = explain(&line).map(|explanation| explanation.searched);
                 assert_eq!(found, Some(searched.as_str()), "{line}");
             }
         }
@@ -112,12 +113,16 @@ mod tests {
 
     #[test]
     fn names_from_the_line_are_filled_in() {
-        let line = "AttachVolume.Attach failed for volume \"pv-data\" : already attached to n1";
-        let look = explain(line).map(|it| it.look).unwrap_or_default();
-        assert!(look.contains(&"kubectl get pv pv-data".to_owned()), "{look:?}");
-        // Text that cannot be the name of an object does not get into a command.
-        let line = line.replace("pv-data", "$(reboot)");
-        let look = explain(&line).map(|it| it.look).unwrap_or_default();
-        assert!(look.contains(&"kubectl get pv VOLUME".to_owned()), "{look:?}");
+        for (volume, command) in [
+            ("pv-data", "kubectl get pv pv-data"),
+            // Text that cannot be the name of an object does not get into a command.
+            ("$(reboot)", "kubectl get pv VOLUME"),
+        ] {
+            let line = format!(
+                "AttachVolume.Attach failed for volume \"{volume}\" : already attached to n1"
+            );
+            let look = explain(&line).map(|explanation| explanation.look).unwrap_or_default();
+            assert!(look.contains(&command.to_owned()), "{look:?}");
+        }
     }
 }

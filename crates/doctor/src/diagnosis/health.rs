@@ -57,8 +57,7 @@ impl Examined {
         let now = index.clock.of_nodes;
         let lease = Lookup::of(index.leases.get(name).copied(), observed.has_read("leases"));
         let node = index.nodes.get(name).copied();
-        let ready = Lookup::of(node, observed.has_read("nodes"));
-        let ready = ready.map(|node| node.status.ready);
+        let ready = Lookup::of(node.map(|node| node.status.ready), observed.has_read("nodes"));
         let taints = node.map(|node| node.spec.taints.as_slice()).unwrap_or_default();
         let is_given_up = taints.iter().any(|taint| LOST.contains(&taint.key.as_str()));
         let health = match (ready, Heartbeat::seen(ready, lease, now).life()) {
@@ -70,7 +69,6 @@ impl Examined {
             (_, Life::Alive) | (Lookup::Found(Some(false)), Life::Unknown) => Health::NotReady,
             (_, Life::Silent | Life::Unknown) => Health::Lost,
         };
-        let age = lease.found().and_then(|lease| lease.age(now));
         Self {
             name: name.to_owned(),
             health,
@@ -79,8 +77,11 @@ impl Examined {
                 Some(false) => "False",
                 None => "Unknown",
             }),
-            lease_seconds: age.map(|age| age.as_secs().max(0)),
-            taints: taints.iter().map(shown).collect(),
+            lease_seconds: lease
+                .found()
+                .and_then(|lease| lease.age(now))
+                .map(|age| age.as_secs().max(0)),
+            taints: taints.iter().map(format_taint).collect(),
             cordoned: node.is_some_and(|node| node.spec.unschedulable),
             out_of_service: taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),
         }
@@ -88,7 +89,7 @@ impl Examined {
 }
 
 /// `key=value:effect`, as kubectl takes it.
-fn shown(taint: &Taint) -> String {
+fn format_taint(taint: &Taint) -> String {
     if taint.value.is_empty() {
         format!("{}:{}", taint.key, taint.effect)
     } else {

@@ -46,19 +46,21 @@ impl<'a> Index<'a> {
             let key = (about.namespace.as_str(), about.name.as_str());
             events.entry(key).or_default().push(event);
         }
-        for events in events.values_mut() {
-            events.sort_by_key(|event| std::cmp::Reverse(event.said_at()));
+        for list in events.values_mut() {
+            list.sort_by_key(|event| std::cmp::Reverse(event.said_at()));
         }
-        let nodes = observed.nodes.iter();
-        let leases = observed.leases.iter();
         Self {
             facts,
             clock: Clock::of(observed, facts.now),
             users,
             attachments,
             events,
-            nodes: nodes.map(|node| (node.metadata.name.as_str(), node)).collect(),
-            leases: leases.map(|lease| (lease.metadata.name.as_str(), lease)).collect(),
+            nodes: observed.nodes.iter().map(|node| (node.metadata.name.as_str(), node)).collect(),
+            leases: observed
+                .leases
+                .iter()
+                .map(|lease| (lease.metadata.name.as_str(), lease))
+                .collect(),
         }
     }
 
@@ -73,8 +75,7 @@ impl<'a> Index<'a> {
     /// The Events about this very pod, the newest first; those about an earlier pod of the same
     /// name are left out.
     pub(super) fn events(&self, pod: &'a Pod) -> impl Iterator<Item = &'a Event> {
-        let events = self.events_of(&pod.meta);
-        events.filter(|event| event.is_about(pod))
+        self.events_of(&pod.meta).filter(|event| event.is_about(pod))
     }
 
     /// The Events about objects of this namespace and name, the newest first.
@@ -83,7 +84,6 @@ impl<'a> Index<'a> {
         object: &'s Metadata,
     ) -> impl Iterator<Item = &'a Event> + use<'s, 'a> {
         let key = (object.namespace.as_str(), object.name.as_str());
-        let events = self.events.get(&key);
-        events.into_iter().flatten().copied()
+        self.events.get(&key).into_iter().flatten().copied()
     }
 }

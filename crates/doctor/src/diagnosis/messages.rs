@@ -42,22 +42,21 @@ pub(super) static CATALOG: LazyLock<Catalog> =
 impl Message {
     /// Whether the line, in lower case, is this message.
     pub(super) fn is_in(&self, line: &str) -> bool {
-        self.patterns.iter().any(|it| holds(line, it))
+        self.patterns.iter().any(|pattern| holds(line, pattern))
     }
 
     /// The commands that show more, with their placeholders.
     pub(super) fn look(&self) -> impl Iterator<Item = &'static String> {
-        let names = self.look.iter();
-        names.filter_map(|name| CATALOG.commands.get(name))
+        self.look.iter().filter_map(|name| CATALOG.commands.get(name))
     }
 }
 
 /// Whether the line contains the parts of the pattern between `*`, in this order.
 fn holds(line: &str, pattern: &str) -> bool {
-    let rest = pattern
+    pattern
         .split('*')
-        .try_fold(line, |rest, part| rest.split_once(part).map(|(_, after)| after));
-    rest.is_some()
+        .try_fold(line, |rest, part| rest.split_once(part).map(|(_, after)| after))
+        .is_some()
 }
 
 /// A statement, as the names of its messages in the catalog.
@@ -68,8 +67,10 @@ impl Phrase {
     /// Whether the line makes the statement, in upper or lower case.
     pub(super) fn is_in(self, line: &str) -> bool {
         let line = line.to_lowercase();
-        let mut messages = CATALOG.messages.iter();
-        messages.any(|it| self.0.contains(&it.name.as_str()) && it.is_in(&line))
+        CATALOG
+            .messages
+            .iter()
+            .any(|message| self.0.contains(&message.name.as_str()) && message.is_in(&line))
     }
 }
 
@@ -136,7 +137,7 @@ mod tests {
     fn the_catalog_is_read_and_whole() {
         let catalog: Catalog = serde_saphyr::from_str(YAML).unwrap();
         let messages = catalog.messages;
-        let names: BTreeSet<&str> = messages.iter().map(|it| it.name.as_str()).collect();
+        let names: BTreeSet<&str> = messages.iter().map(|message| message.name.as_str()).collect();
         assert_eq!(names.len(), messages.len());
         for message in &messages {
             assert!(!message.patterns.is_empty(), "{}", message.name);

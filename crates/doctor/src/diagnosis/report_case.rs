@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::DiagnosisInput;
 use super::action::SuggestedAction;
-use super::cause::{Cause, Documents, wants};
+use super::cause::{Cause, Documents, Judgement, wants};
 use super::health::Examined;
 use super::index::Index;
 use super::waiting_pod::WaitingPod;
@@ -124,15 +124,17 @@ pub fn cases(
             waiting.pod.workload(),
             cause.code,
         );
-        let pods = Vec::new();
-        let group = groups.entry(key).or_insert(Group { cause, pods });
+        let group = groups.entry(key).or_insert(Group { cause, pods: Vec::new() });
         group.pods.push(waiting);
     }
     // Each document is a request, and an outage may have many cases that need none.
-    let needing = groups.values().filter(|it| it.cause.needs_documents);
-    let mut wanted: Vec<ObjectRef> = needing.flat_map(|it| wants(&it.pods[0])).collect();
     let mut seen = HashSet::new();
-    wanted.retain(|it| seen.insert(it.clone()));
+    let wanted: Vec<ObjectRef> = groups
+        .values()
+        .filter(|group| group.cause.needs_documents)
+        .flat_map(|group| wants(&group.pods[0]))
+        .filter(|object| seen.insert(object.clone()))
+        .collect();
     let documents = documents(&wanted);
     let mut entries: Vec<CaseEntry> = groups
         .into_values()
@@ -146,7 +148,7 @@ pub fn cases(
             entry.passes,
             entry.volume.namespace.clone(),
             entry.volume.claim.clone(),
-            entry.waiting.first().map(|it| it.pod.clone()),
+            entry.waiting.first().map(|waiting| waiting.pod.clone()),
         )
     });
     entries
@@ -161,11 +163,8 @@ struct Group<'a> {
 impl Group<'_> {
     fn entry(&self) -> CaseEntry {
         let first = &self.pods[0];
-        let (explanation, steps) = (self.cause.judge)(first).unwrap_or_default();
-        let waits = |it: &WaitingPod<'_>| it.pod.meta.name.clone();
-        let waiting: Vec<Text> = self.pods.iter().map(waits).collect();
-        let holders = first.holders.iter().filter(|holder| !waiting.contains(&holder.meta.name));
-        let modes = first.used.modes.iter().map(AccessMode::name);
+        let Judgement { explanation, steps } = (self.cause.judge)(first).unwrap_or_default();
+        let names: Vec<&Text> = self.pods.iter().map(|waiting| &waiting.pod.meta.name).collect();
         CaseEntry {
             cause: self.cause.code,
             title: self.cause.title,
@@ -177,9 +176,14 @@ impl Group<'_> {
                 name: first.volume.clone(),
                 class: first.class().map(Text::from),
                 driver: first.used.driver.clone(),
-                access_modes: modes.collect(),
+                access_modes: first.used.modes.iter().map(AccessMode::name).collect(),
             },
-            holders: holders.map(|pod| holder(pod)).collect(),
+            holders: first
+                .holders
+                .iter()
+                .filter(|pod| !names.contains(&&pod.meta.name))
+                .map(|pod| holder(pod))
+                .collect(),
             attachments: first.shown_attachments().map(attachment).collect(),
             nodes: self.nodes(),
             steps,
@@ -189,11 +193,14 @@ impl Group<'_> {
 
     fn nodes(&self) -> Vec<Examined> {
         let first = &self.pods[0];
-        let own = self.pods.iter().filter_map(|it| it.pod.node.clone());
         let mut seen = HashSet::new();
-        let names = first.shown_nodes().into_iter().chain(own);
-        let names = names.filter(|name| seen.insert(name.clone()));
-        names.map(|name| Examined::of(first.index, &name)).collect()
+        first
+            .shown_nodes()
+            .into_iter()
+            .chain(self.pods.iter().filter_map(|waiting| waiting.pod.node.clone()))
+            .filter(|name| seen.insert(name.clone()))
+            .map(|name| Examined::of(first.index, &name))
+            .collect()
     }
 }
 

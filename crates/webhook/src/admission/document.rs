@@ -24,7 +24,7 @@ const MOST_VALUES: usize = 100_000;
 impl Document for Received<'_> {
     fn object(&self) -> Option<&Value> {
         let [object, _] = self.request.documents();
-        self.tree.get_or_init(|| kept(object?, &LEFT_OUT).ok()).as_ref()
+        self.tree.get_or_init(|| pruned(object?, &LEFT_OUT).ok()).as_ref()
     }
 
     fn changes_template(&self) -> bool {
@@ -72,7 +72,7 @@ fn same(one: Option<&RawValue>, other: Option<&RawValue>) -> bool {
 
 /// The whole tree of a document.
 pub(super) fn tree(json: &RawValue) -> serde_json::Result<Value> {
-    kept(json, &[])
+    pruned(json, &[])
 }
 
 /// The parts of a workload that no repair reads, as paths of field names. Where a path meets a
@@ -89,32 +89,32 @@ const LEFT_OUT: [&str; 8] = [
 ];
 
 /// The tree of a document without some of its parts.
-fn kept(json: &RawValue, left_out: &[&'static str]) -> serde_json::Result<Value> {
+fn pruned(json: &RawValue, left_out: &[&'static str]) -> serde_json::Result<Value> {
     let left = Cell::new(MOST_VALUES);
-    let kept = Kept { left_out, left: &left };
-    kept.deserialize(&mut serde_json::Deserializer::from_str(json.get()))
+    Pruned { left_out, left: &left }
+        .deserialize(&mut serde_json::Deserializer::from_str(json.get()))
 }
 
 #[derive(Clone, Copy)]
-struct Kept<'c> {
+struct Pruned<'c> {
     /// The paths from this value to the parts that are left out.
     left_out: &'c [&'static str],
     /// The number of values that may still follow.
     left: &'c Cell<usize>,
 }
 
-impl<'de> DeserializeSeed<'de> for Kept<'_> {
+impl<'de> DeserializeSeed<'de> for Pruned<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        let left = self.left.get().checked_sub(1);
-        let left = left.ok_or_else(|| D::Error::custom("too many values"))?;
+        let left =
+            self.left.get().checked_sub(1).ok_or_else(|| D::Error::custom("too many values"))?;
         self.left.set(left);
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Kept<'_> {
+impl<'de> Visitor<'de> for Pruned<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -156,16 +156,18 @@ impl<'de> Visitor<'de> for Kept<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let below = self.left_out.iter().filter_map(|&path| {
-                let (name, below) = path.split_once('/').unwrap_or((path, ""));
-                (name == key).then_some(below)
-            });
-            let left_out: Vec<&'static str> = below.collect();
+            let left_out: Vec<&'static str> = self
+                .left_out
+                .iter()
+                .filter_map(|&path| {
+                    let (name, below) = path.split_once('/').unwrap_or((path, ""));
+                    (name == key).then_some(below)
+                })
+                .collect();
             if left_out.contains(&"") {
                 map.next_value::<IgnoredAny>()?;
             } else {
-                let left_out = &left_out;
-                let value = map.next_value_seed(Kept { left_out, ..self })?;
+                let value = map.next_value_seed(Pruned { left_out: &left_out, ..self })?;
                 object.insert(key, value);
             }
         }
@@ -206,7 +208,7 @@ mod tests {
             },
             "status": {"replicas": 1},
         });
-        let kept = json!({
+        let pruned = json!({
             "metadata": {"name": "web", "managedFields": [{"operation": "Apply"}], "annotations": {"status": "x"}},
             "spec": {
                 "replicas": 1, "strategy": {"type": "Recreate"},
@@ -214,20 +216,22 @@ mod tests {
             },
         });
         let body = review(&whole.to_string(), "null");
-        assert_eq!(received(&body).object(), Some(&kept));
+        assert_eq!(received(&body).object(), Some(&pruned));
     }
 
     #[test]
     fn a_tree_without_end_is_not_built() {
         let containers = vec![json!({"name": "c"}); MOST_VALUES];
-        let dense = json!({"spec": {"template": {"spec": {"containers": containers}}}});
-        let body = review(&dense.to_string(), "null");
-        let kept = json!({"spec": {"template": {"spec": {}}}});
-        assert_eq!(received(&body).object(), Some(&kept));
-
-        let dense = json!({"spec": {"volumes": vec![0; MOST_VALUES]}});
-        let body = review(&dense.to_string(), "null");
-        assert_eq!(received(&body).object(), None);
+        for (dense, pruned) in [
+            (
+                json!({"spec": {"template": {"spec": {"containers": containers}}}}),
+                Some(json!({"spec": {"template": {"spec": {}}}})),
+            ),
+            (json!({"spec": {"volumes": vec![0; MOST_VALUES]}}), None),
+        ] {
+            let body = review(&dense.to_string(), "null");
+            assert_eq!(received(&body).object(), pruned.as_ref());
+        }
     }
 
     #[test]

@@ -130,7 +130,7 @@ mod tests {
         let read = |json: &str, same| {
             let raw: &RawValue = serde_json::from_str(json).ok()?;
             let found = Fields(&["ask", "b"], same).find_in(Some(raw)).ok()?;
-            Some(found.map(|it| it.map_or("", RawValue::get).to_owned()))
+            Some(found.map(|field| field.map_or("", RawValue::get).to_owned()))
         };
         let cases = [
             (r#"{"b":[1, 2],"c":3}"#, ["", "[1, 2]"], ["", "[1, 2]"]),

@@ -157,19 +157,21 @@ impl<'a> Received<'a> {
         let (decision, response) = match &request.problem {
             Some(problem) => {
                 tracing::warn!(uid = %request.uid, %problem, "A review could not be read.");
-                let response = Response::unreadable(&request.uid, problem);
-                (Decision::Unreadable, response)
+                (Decision::Unreadable, Response::unreadable(&request.uid, problem))
             }
             None => answer(endpoint, request, verdict),
         };
-        let findings = verdict.findings.iter();
         let answer = Answer {
             body: response.to_bytes(),
             kind: request.target.kind.map_or(OTHER_KIND, ObjectKind::name),
             operation: request.operation,
             dry_run: request.dry_run,
             decision,
-            findings: findings.map(|it| (it.rule, it.action)).collect(),
+            findings: verdict
+                .findings
+                .iter()
+                .map(|finding| (finding.rule, finding.action))
+                .collect(),
             too_complex: verdict.too_complex,
         };
         let is_quiet = matches!(decision, Decision::Allowed | Decision::Unreadable);
@@ -266,20 +268,15 @@ fn answer<'a>(
     request: &'a Request<'_>,
     verdict: &Verdict,
 ) -> (Decision, Response<'a>) {
-    let reported = |action| {
-        let findings = verdict.with(action);
-        findings.filter(move |finding| reports(endpoint, finding))
-    };
+    let reported = |action| verdict.with(action).filter(move |finding| reports(endpoint, finding));
     let denied: Vec<&Finding> = reported(Action::Deny).collect();
     let mut response = Response::allowed(&request.uid, &verdict.findings);
     if denied.is_empty() {
-        let fixed = reported(Action::Fix).map(Finding::warning);
-        response.warnings.extend(fixed);
+        response.warnings.extend(reported(Action::Fix).map(Finding::warning));
     } else {
         response.deny(&denied);
     }
-    let warned = reported(Action::Warn).map(Finding::warning);
-    response.warnings.extend(warned);
+    response.warnings.extend(reported(Action::Warn).map(Finding::warning));
     // Both endpoints send the notices: policies in the API server may refuse the object before the
     // validating webhook is called, and the API server passes on equal sentences only once.
     response.warnings.extend_from_slice(&verdict.notices);
@@ -297,8 +294,7 @@ fn answer<'a>(
 
 /// Whether the answer at this endpoint reports any finding of the verdict.
 pub fn is_reported(endpoint: Endpoint, verdict: &Verdict) -> bool {
-    let mut findings = verdict.findings.iter();
-    findings.any(|finding| reports(endpoint, finding))
+    verdict.findings.iter().any(|finding| reports(endpoint, finding))
 }
 
 /// Whether the answer at this endpoint reports the finding. Other webhooks may still change the

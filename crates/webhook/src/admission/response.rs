@@ -56,9 +56,11 @@ impl AuditAnnotations {
 }
 
 fn reasons(findings: &[Finding], of: impl Fn(&Finding) -> Option<&Suppressed>) -> String {
-    let with_reason = |finding: &Finding| Some(format!("{} ({})", finding.rule, of(finding)?));
-    let reasons: Vec<String> = findings.iter().filter_map(with_reason).collect();
-    reasons.join("; ")
+    findings
+        .iter()
+        .filter_map(|finding| Some(format!("{} ({})", finding.rule, of(finding)?)))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 #[derive(Serialize)]
@@ -87,18 +89,17 @@ impl<'a> Response<'a> {
     /// that denied everything that it does not understand would stop a whole cluster.
     pub(super) fn unreadable(uid: &'a str, problem: &str) -> Self {
         let mut response = Self::allowed(uid, &[]);
-        let warning = shortened(&format!("multi-attach-guard: {problem}"));
-        response.warnings.push(warning);
+        response.warnings.push(shortened(&format!("multi-attach-guard: {problem}")));
         response
     }
 
     /// Refuses the object, with every reason at once: the first in full, each further one on a
     /// line. The audit log gets all of them in full.
     pub(super) fn deny(&mut self, findings: &[&Finding]) {
-        let first = findings.iter().take(1).map(|it| it.denial.clone());
-        let further = findings.iter().skip(1);
-        let further = further.map(|it| format!("\nAlso {}", it.warning()));
-        let messages: Vec<&str> = findings.iter().map(|it| it.message.as_str()).collect();
+        let first = findings.iter().take(1).map(|finding| finding.denial.clone());
+        let further =
+            findings.iter().skip(1).map(|finding| format!("\nAlso {}", finding.warning()));
+        let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
         self.audit_annotations.denied = messages.join("\n");
         self.allowed = false;
         self.status = Some(Status {
@@ -118,7 +119,7 @@ impl<'a> Response<'a> {
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let message = self.status.as_ref().map_or(0, |it| it.message.len());
+        let message = self.status.as_ref().map_or(0, |status| status.message.len());
         let patch = self.patch.as_ref().map_or(0, String::len);
         let mut bytes = Vec::with_capacity(512 + message + patch);
         let review = Review { api_version: API_VERSION, kind: "AdmissionReview", response: self };

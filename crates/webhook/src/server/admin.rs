@@ -92,22 +92,20 @@ impl Admin {
 /// Answers with each condition as a line `STATE NAME: MESSAGE`.
 async fn readyz(Shared(admin): Shared<Arc<Admin>>) -> (StatusCode, String) {
     let conditions = admin.conditions().await;
-    let ready = conditions.iter().all(|c| c.state != HealthState::NotReady);
+    let ready = conditions.iter().all(|condition| condition.state != HealthState::NotReady);
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let lines = conditions.iter().map(|it| {
-        let (state, name) = (it.state.name(), it.name);
-        format!("{state} {name}: {}\n", it.message)
-    });
+    let lines = conditions
+        .iter()
+        .map(|Readiness { name, state, message }| format!("{} {name}: {message}\n", state.name()));
     (status, lines.collect())
 }
 
 async fn metrics(
     Shared(admin): Shared<Arc<Admin>>,
 ) -> Result<impl IntoResponse, (StatusCode, String)> {
-    let text = admin.metrics.encode(&admin.conditions().await);
-    let text = text.map_err(|error| {
-        let text = format!("The metrics could not be written: {error}.\n");
-        (StatusCode::INTERNAL_SERVER_ERROR, text)
+    let text = admin.metrics.encode(&admin.conditions().await).map_err(|error| {
+        let problem = format!("The metrics could not be written: {error}.\n");
+        (StatusCode::INTERNAL_SERVER_ERROR, problem)
     })?;
     Ok(([(CONTENT_TYPE, OPENMETRICS)], text))
 }

@@ -50,8 +50,7 @@ fn client_timeout(uri: &Uri, longest: Duration) -> Duration {
 
 /// Whether the content is `application/json`, in any case and with any parameters.
 fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-    value.is_some_and(|value| {
+    headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
         let essence = value.split(';').next().unwrap_or_default();
         essence.trim().eq_ignore_ascii_case("application/json")
     })
@@ -80,8 +79,8 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
         let started = Instant::now();
         let wait = client_timeout(request.uri(), limits.timeout);
         let max_queue_wait = wait / QUEUE_SHARE;
-        let connection = request.extensions().get::<Arc<Connection>>();
-        let client = connection.and_then(|it| it.client);
+        let client =
+            request.extensions().get::<Arc<Connection>>().and_then(|connection| connection.client);
         let (head, mut body) = request.into_parts();
         let read = async {
             if !is_json(&head.headers) {
@@ -89,11 +88,9 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
             }
             let until = started + wait.min(limits.body_read);
             let whole = read_body(&mut body, &reviews.memory, max_queue_wait);
-            let read = timeout_at(until, whole).await;
-            read.unwrap_or(Err(RequestError::TooSlow))
+            timeout_at(until, whole).await.unwrap_or(Err(RequestError::TooSlow))
         };
-        let read = read.await;
-        let (bytes, charge) = read.inspect_err(|_| discard(&head.headers, body, limits))?;
+        let (bytes, charge) = read.await.inspect_err(|_| discard(&head.headers, body, limits))?;
         Ok(Self { bytes, charge, deadline: started + wait, max_queue_wait, client })
     }
 }
@@ -129,13 +126,12 @@ async fn read_body(
     memory: &MemoryLimit,
     max_queue_wait: Duration,
 ) -> Result<(Vec<u8>, Charge), RequestError> {
-    let declared = body.size_hint().exact();
-    let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    let declared =
+        body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if declared.is_some_and(|length| length > MAX_BODY) {
         return Err(RequestError::TooLarge);
     }
-    let charge = memory.admit(declared, max_queue_wait).await;
-    let mut charge = charge.ok_or(RequestError::NoMemory)?;
+    let mut charge = memory.admit(declared, max_queue_wait).await.ok_or(RequestError::NoMemory)?;
     let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BODY));
     let mut admitted = SMALL_BODY;
     while let Some(data) = next_data(body, memory).await? {

@@ -129,8 +129,8 @@ impl<V: Send + 'static> Accept<TcpStream, V> for Https {
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
             let client = peer.ip().to_canonical();
-            let admitted = shared.connections.admit(Some(client));
-            let guard = admitted.ok_or(io::ErrorKind::ConnectionRefused)?;
+            let guard =
+                shared.connections.admit(Some(client)).ok_or(io::ErrorKind::ConnectionRefused)?;
             let stream = shared.handshake(stream, &guard.connection).await?;
             let idle = match stream.get_ref().1.alpn_protocol() {
                 Some(b"h2") => limits.idle,
@@ -165,8 +165,9 @@ impl Shared {
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
         };
-        let stream = accepted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        stream.inspect_err(|error| self.handshake_failed(error))
+        accepted
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            .inspect_err(|error| self.handshake_failed(error))
     }
 
     fn handshake_failed(&self, error: &io::Error) {

@@ -106,7 +106,7 @@ impl Connections {
         Some(ConnectionGuard {
             connections: Arc::clone(self),
             connection,
-            _counted: self.metrics.as_ref().map(|it| Held::new(&it.connections)),
+            _counted: self.metrics.as_ref().map(|metrics| Held::new(&metrics.connections)),
         })
     }
 
@@ -116,12 +116,14 @@ impl Connections {
         if open.len() >= 2 * limit {
             return false;
         }
-        let staying = open.iter().filter(|it| !it.is_evicted());
+        let staying = open.iter().filter(|connection| !connection.is_evicted());
         if staying.clone().count() < limit {
             return true;
         }
-        let idle = staying.filter_map(|connection| Some((connection.idle_since()?, connection)));
-        let Some((_, evicted)) = idle.min_by_key(|(rank, _)| *rank) else {
+        let Some((_, evicted)) = staying
+            .filter_map(|connection| Some((connection.idle_since()?, connection)))
+            .min_by_key(|(rank, _)| *rank)
+        else {
             return false;
         };
         evicted.is_evicted.store(true, Ordering::Relaxed);
@@ -221,8 +223,7 @@ impl ConnectionGuard {
 
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        let is_other = |it: &Arc<Connection>| !Arc::ptr_eq(it, &self.connection);
-        self.connections.open().retain(is_other);
+        self.connections.open().retain(|open| !Arc::ptr_eq(open, &self.connection));
     }
 }
 
@@ -241,8 +242,7 @@ impl InFlight {
         let (mut head, body) = response.into_parts();
         let charge: Option<Arc<Charge>> = head.extensions.remove();
         if self.is_last {
-            let close = HeaderValue::from_static("close");
-            head.headers.insert(CONNECTION, close);
+            head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         // Every response here is in memory already.
         let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
@@ -318,8 +318,7 @@ mod tests {
     }
 
     fn evicted(guards: &[ConnectionGuard]) -> Vec<usize> {
-        let is_evicted = |at: &usize| guards[*at].connection.is_evicted();
-        (0..guards.len()).filter(is_evicted).collect()
+        (0..guards.len()).filter(|at| guards[*at].connection.is_evicted()).collect()
     }
 
     #[tokio::test(start_paused = true)]
@@ -353,8 +352,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn those_that_are_closing_do_not_make_room_without_end() {
         let (connections, guards) = full_of(2).await;
-        let more = std::iter::repeat_with(|| connections.admit(None));
-        let more: Vec<_> = more.take(5).flatten().collect();
+        let more: Vec<_> =
+            std::iter::repeat_with(|| connections.admit(None)).take(5).flatten().collect();
         assert_eq!(evicted(&guards), [0, 1]);
         assert_eq!(more.len(), 2);
     }

@@ -203,10 +203,10 @@ impl Server {
             task: tokio::spawn(server.serve(router(reviews).into_make_service())),
         };
 
-        let probes = Admin { sources, probe, phase, metrics, limits };
-        let handle = Handle::new();
-        let served = probes.serve(admin_listener, handle.clone());
-        let probes = Port { name: "admin", handle, task: tokio::spawn(served) };
+        let admin_handle = Handle::new();
+        let served = Admin { sources, probe, phase, metrics, limits }
+            .serve(admin_listener, admin_handle.clone());
+        let probes = Port { name: "admin", handle: admin_handle, task: tokio::spawn(served) };
         Ok(Self {
             options: Options { listen, admin, ..options.clone() },
             phase: Shutdown(Arc::new(sender)),
@@ -249,8 +249,7 @@ impl Server {
             () = reached(&mut phase, Phase::Aborted) => {}
         }
 
-        let closing = |phase: &mut Phase| *phase = (*phase).max(Phase::Closing);
-        self.phase.0.send_modify(closing);
+        self.phase.0.send_modify(|current| *current = (*current).max(Phase::Closing));
         self.webhook.handle.graceful_shutdown(None);
         let stopped = tokio::select! {
             biased;
@@ -281,9 +280,9 @@ fn bind(
     flag: &'static str,
     address: SocketAddr,
 ) -> Result<(SocketAddr, TcpListener), ServerError> {
-    let listener = listen_at(address);
-    let bound = listener.and_then(|it| Ok((it.local_addr()?, it)));
-    bound.map_err(|source| ServerError::Listen { port, flag, address, source })
+    listen_at(address)
+        .and_then(|listener| Ok((listener.local_addr()?, listener)))
+        .map_err(|source| ServerError::Listen { port, flag, address, source })
 }
 
 async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {

@@ -68,9 +68,8 @@ impl MemoryLimit {
         length: usize,
         max_queue_wait: Duration,
     ) -> Option<()> {
-        let more = length.saturating_sub(charge.large.num_permits());
-        let more = acquire(&self.large, more, max_queue_wait).await;
-        charge.large.merge(more?);
+        let missing = length.saturating_sub(charge.large.num_permits());
+        charge.large.merge(acquire(&self.large, missing, max_queue_wait).await?);
         Some(())
     }
 
@@ -124,8 +123,7 @@ pub(super) async fn acquire(
 }
 
 fn try_acquire(semaphore: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphorePermit> {
-    let semaphore = Arc::clone(semaphore);
-    semaphore.try_acquire_many_owned(permits(count)).ok()
+    Arc::clone(semaphore).try_acquire_many_owned(permits(count)).ok()
 }
 
 #[cfg(test)]
@@ -141,26 +139,26 @@ mod tests {
     #[tokio::test]
     async fn a_response_is_held_in_place_of_its_body() {
         let memory = memory(1_000_000, 1_000_000);
-        let held = |memory: &MemoryLimit| {
-            let of = |it: &Semaphore| 1_000_000 - it.available_permits();
-            (of(&memory.small), of(&memory.large))
+        let held = || {
+            [&memory.small, &memory.large]
+                .map(|semaphore| 1_000_000 - semaphore.available_permits())
         };
         let mut charge = memory.admit(None, MAX_QUEUE_WAIT).await.unwrap();
         let admitted = memory.admit_large(&mut charge, 900_000, MAX_QUEUE_WAIT).await;
         assert_eq!(admitted, Some(()));
-        assert_eq!(held(&memory), (REQUEST + SMALL_BODY, 900_000));
+        assert_eq!(held(), [REQUEST + SMALL_BODY, 900_000]);
         assert_eq!(memory.hold_response(&mut charge, 500_000), Some(()));
-        assert_eq!(held(&memory), (REQUEST, 500_000));
+        assert_eq!(held(), [REQUEST, 500_000]);
         assert_eq!(memory.hold_response(&mut charge, 600_000), Some(()));
-        assert_eq!(held(&memory), (REQUEST, 600_000));
+        assert_eq!(held(), [REQUEST, 600_000]);
         let other = memory.hold_response(&mut memory.try_admit(0).unwrap(), 600_000);
         assert_eq!(other, None);
         drop(charge);
-        let mut charge = memory.admit(None, MAX_QUEUE_WAIT).await.unwrap();
-        assert_eq!(memory.hold_response(&mut charge, 100), Some(()));
-        assert_eq!(held(&memory), (REQUEST + 100, 0));
-        drop(charge);
-        assert_eq!(held(&memory), (0, 0));
+        let mut small_charge = memory.admit(None, MAX_QUEUE_WAIT).await.unwrap();
+        assert_eq!(memory.hold_response(&mut small_charge, 100), Some(()));
+        assert_eq!(held(), [REQUEST + 100, 0]);
+        drop(small_charge);
+        assert_eq!(held(), [0, 0]);
     }
 
     #[tokio::test]

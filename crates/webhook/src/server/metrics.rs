@@ -153,8 +153,7 @@ impl Metrics {
 
     fn create_reviews(&self, kinds: &[&'static str]) {
         for endpoint in Endpoint::ALL {
-            let labels = [("endpoint", endpoint.name())];
-            drop(self.durations.get_or_create(&labels));
+            drop(self.durations.get_or_create(&[("endpoint", endpoint.name())]));
             for &kind in kinds {
                 for operation in Operation::JUDGED {
                     for decision in Decision::ALL {
@@ -177,14 +176,14 @@ impl Metrics {
     }
 
     pub(super) fn answered(&self, endpoint: Endpoint, answer: &Answer) {
-        let (operation, decision) = (answer.operation, answer.decision);
-        let labels = review_labels(endpoint, answer.kind, operation, answer.dry_run, decision);
+        let labels =
+            review_labels(endpoint, answer.kind, answer.operation, answer.dry_run, answer.decision);
         self.reviews.get_or_create(&labels).inc();
-        let [endpoint, kind, operation, dry_run, _] = labels;
+        let [webhook, kind, operation, dry_run, _] = labels;
         for (rule, action) in &answer.findings {
-            let (rule, action) = (("rule", *rule), ("action", action.name()));
-            let labels = [endpoint, kind, operation, dry_run, rule, action];
-            self.findings.get_or_create(&labels).inc();
+            let finding =
+                [webhook, kind, operation, dry_run, ("rule", *rule), ("action", action.name())];
+            self.findings.get_or_create(&finding).inc();
         }
         if answer.too_complex {
             self.too_complex.inc();
@@ -195,10 +194,12 @@ impl Metrics {
     pub(super) fn encode(&self, conditions: &[Readiness]) -> Result<String, fmt::Error> {
         for Readiness { name, state, .. } in conditions {
             let labels = [("condition", *name)];
-            let ready = self.condition_ready.get_or_create(&labels);
-            ready.set((*state != HealthState::NotReady).into());
-            let degraded = self.condition_degraded.get_or_create(&labels);
-            degraded.set((*state == HealthState::Degraded).into());
+            self.condition_ready
+                .get_or_create(&labels)
+                .set((*state != HealthState::NotReady).into());
+            self.condition_degraded
+                .get_or_create(&labels)
+                .set((*state == HealthState::Degraded).into());
         }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;

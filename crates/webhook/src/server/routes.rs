@@ -51,7 +51,8 @@ pub(super) struct Reviews<R> {
 impl<R: Reviewer> Reviews<R> {
     pub(super) fn new(reviewer: R, limits: Limits, metrics: Metrics) -> Self {
         let semaphore = |count: usize| Semaphore::new(count.clamp(1, Semaphore::MAX_PERMITS));
-        let large = available_parallelism().map_or(1, |it| it.get().min(MOST_LARGE));
+        let large =
+            available_parallelism().map_or(1, |processors| processors.get().min(MOST_LARGE));
         Self {
             limits,
             memory: MemoryLimit::new(&limits),
@@ -68,8 +69,8 @@ impl<R: Reviewer> Reviews<R> {
 ///
 /// From the outside in, a request passes the counters and the limits on all requests, then the
 /// handlers, which take the other limited resources (bytes, slots) once they need them.
-pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
-    let layer = from_fn_with_state(Arc::clone(&reviews), count_and_limit::<R>);
+pub(super) fn router<R: Reviewer>(shared: Arc<Reviews<R>>) -> Router {
+    let layer = from_fn_with_state(Arc::clone(&shared), count_and_limit::<R>);
     let refuse = |error: fn() -> RequestError| {
         async move |State(reviews): State<Arc<Reviews<R>>>, request: Request| {
             let (head, body) = request.into_parts();
@@ -88,7 +89,7 @@ pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
         .route("/validate", review(Endpoint::Validate))
         .fallback(refuse(|| RequestError::NotFound))
         .layer(layer)
-        .with_state(reviews)
+        .with_state(shared)
 }
 
 /// Counts a request, its result, and its time in flight on its connection, which ends when its
@@ -104,28 +105,26 @@ async fn count_and_limit<R: Reviewer>(
     let in_flight = connection.begin(request.version());
     let started = Instant::now();
     let metrics = &reviews.metrics;
-    let path = request.uri().path().strip_prefix('/');
-    let endpoint = path.and_then(Endpoint::from_name);
+    let endpoint = request.uri().path().strip_prefix('/').and_then(Endpoint::from_name);
     let _counted = endpoint.map(|_| Held::new(&metrics.in_flight));
     let answer = async {
         let _permit = reviews.requests.try_acquire().ok()?;
         timeout(MAX_TIMEOUT, next.run(request)).await.ok()
     };
-    let busy = || RequestError::Busy.into_response();
-    let mut response = answer.await.unwrap_or_else(busy);
+    let mut response = answer.await.unwrap_or_else(|| RequestError::Busy.into_response());
     if let Some(Reason(reason)) = response.extensions_mut().remove() {
         metrics.refusals.get_or_create(&[("reason", reason)]).inc();
-        let length = response.body().size_hint().lower();
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let length = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX);
         match reviews.memory.try_admit(length) {
             Some(charge) => drop(response.extensions_mut().insert(Arc::new(charge))),
             None => *response.body_mut() = Body::empty(),
         }
     }
     if let Some(endpoint) = endpoint {
-        let labels = [("endpoint", endpoint.name())];
-        let durations = metrics.durations.get_or_create(&labels);
-        durations.observe(started.elapsed().as_secs_f64());
+        metrics
+            .durations
+            .get_or_create(&[("endpoint", endpoint.name())])
+            .observe(started.elapsed().as_secs_f64());
     }
     in_flight.hold(response).await
 }
@@ -140,8 +139,7 @@ impl<R: Reviewer> Reviews<R> {
         let slots = if is_large { &self.large_slots } else { &self.slots };
         // The slot is taken once the body has arrived, so that a client that only begins to send
         // one takes none.
-        let slot = acquire(slots, 1, body.max_queue_wait).await;
-        let slot = slot.ok_or(RequestError::Busy)?;
+        let slot = acquire(slots, 1, body.max_queue_wait).await.ok_or(RequestError::Busy)?;
         let (answer, mut charge) = if is_large {
             let shared = Arc::clone(&self);
             let runtime = Handle::current();
@@ -156,12 +154,10 @@ impl<R: Reviewer> Reviews<R> {
             let _slot = slot;
             self.judge(endpoint, body).await?
         };
-        let held = self.memory.hold_response(&mut charge, answer.body.len());
-        held.ok_or(RequestError::NoMemory)?;
+        self.memory.hold_response(&mut charge, answer.body.len()).ok_or(RequestError::NoMemory)?;
         self.metrics.answered(endpoint, &answer);
         let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-        let charge = Extension(Arc::new(charge));
-        Ok((json, charge, Bytes::from(answer.body)).into_response())
+        Ok((json, Extension(Arc::new(charge)), Bytes::from(answer.body)).into_response())
     }
 
     /// The answer of the reviewer, with a panic turned into an error.

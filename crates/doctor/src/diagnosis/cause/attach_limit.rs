@@ -12,35 +12,38 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if !is_full {
         return None;
     }
-    let counts = counts(waiting);
-    let shown: Vec<String> = counts
-        .iter()
+    let fullest: Vec<String> = counts(waiting)
+        .into_iter()
         .take(no_node::NAMED)
         .map(|(count, node)| format!("{node} has {count}"))
         .collect();
-    let shown = if shown.is_empty() {
+    let attached = if fullest.is_empty() {
         String::new()
     } else {
-        format!(" Attached are: {}.", shown.join(", "))
+        format!(" Attached are: {}.", fullest.join(", "))
     };
     let explanation = format!(
-        "Pod {} has no node: those that could take it have as many volumes as their driver or machine type can attach, and no other node is possible.{shown}",
+        "Pod {} has no node: those that could take it have as many volumes as their driver or machine type can attach, and no other node is possible.{attached}",
         waiting.pod.meta.name
     );
-    Some((explanation, steps(waiting)))
+    Some(Judgement { explanation, steps: steps(waiting) })
 }
 
 /// The number of volumes attached to each node from which the volume can be reached. The fullest
 /// node comes first; nodes without volumes are left out.
 fn counts<'a>(waiting: &'a WaitingPod<'_>) -> Vec<(usize, &'a str)> {
-    let attachments = waiting.index.facts.observed.attachments.iter();
-    let count = |node: &str| {
-        let on_it = attachments.clone();
-        on_it.filter(|it| it.attached && it.node == node).count()
+    let attachments = &waiting.index.facts.observed.attachments;
+    let attached_to = |node: &str| {
+        attachments
+            .iter()
+            .filter(|attachment| attachment.attached && attachment.node == node)
+            .count()
     };
-    let nodes = no_node::nodes_of(waiting).into_iter();
-    let counts = nodes.map(|node| (count(node), node));
-    let mut counts: Vec<_> = counts.filter(|(count, _)| *count > 0).collect();
+    let mut counts: Vec<_> = no_node::nodes_of(waiting)
+        .into_iter()
+        .map(|node| (attached_to(node), node))
+        .filter(|(count, _)| *count > 0)
+        .collect();
     counts.sort_by(|(x, a), (y, b)| y.cmp(x).then(a.cmp(b)));
     counts
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Judgement, another_storage, limit, named, scale, whereabouts};
+use super::{Judgement, another_storage, describe, limit, scale, whereabouts};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
@@ -15,7 +15,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         WaitingPod::target_of(waiting.pod),
         autoscaler.spec.max_replicas,
         limit(waiting),
-        named(other),
+        describe(other),
         whereabouts(other),
     );
     let changed = Changed::scaling(autoscaler, waiting);
@@ -29,8 +29,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         (Some(_), ..=1) => json!({"maxReplicaCount": 1}),
         (Some(_), _) => json!({"minReplicaCount": 1, "maxReplicaCount": 1}),
     };
-    let patch = json!({"spec": spec});
-    let patch = waiting.patch(&changed.name, &patch);
+    let patch = waiting.patch(&changed.name, &json!({ "spec": spec }));
     let way = changed.change(
         scale::and_delete(waiting, patch, waiting.pod, 1),
         &format!(
@@ -38,7 +37,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             scale::left(waiting)
         ),
     );
-    let mut steps = changed::kept(waiting, vec![way]);
+    let mut steps = changed::with_delivery_steps(waiting, vec![way]);
     steps.push(another_storage(waiting));
-    Some((explanation, steps))
+    Some(Judgement { explanation, steps })
 }

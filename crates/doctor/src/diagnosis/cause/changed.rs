@@ -18,7 +18,7 @@ pub(super) struct Changed<'a> {
     /// The argument for kubectl, such as `deployment/web`.
     pub(super) name: String,
     /// The name in sentences, such as `Deployment web`.
-    pub(super) shown: String,
+    pub(super) display_name: String,
     /// The name in sentences of the object in the manifests, if different: the CronJob of a Job.
     made_by: Option<String>,
     /// `None` if its kind is not a known kind of workload.
@@ -39,18 +39,18 @@ impl<'a> Changed<'a> {
         if let Some(rollout) = workload.and_then(rollout) {
             return Self {
                 name: format!("rollouts.argoproj.io/{}", rollout.name),
-                shown: format!("Rollout {}", rollout.name),
+                display_name: format!("Rollout {}", rollout.name),
                 ..Self::default()
             };
         }
-        let document = reference(pod).and_then(|it| waiting.document(&it));
+        let document = reference(pod).and_then(|object| waiting.document(&object));
         if let Some(owner) = document.and_then(cron_job) {
             let cron_job = WorkloadKind::CronJob;
             let reference = ObjectKind::Workload(cron_job).reference(namespace, &owner.name);
             let view = waiting.view();
             return Self {
                 name: format!("cronjob/{}", owner.name),
-                shown: format!("{kind} {name} of {cron_job} {}", owner.name),
+                display_name: format!("{kind} {name} of {cron_job} {}", owner.name),
                 made_by: Some(format!("{cron_job} {}", owner.name)),
                 kind: Some(cron_job),
                 workload: view.workload(cron_job, namespace, &owner.name).found(),
@@ -60,10 +60,10 @@ impl<'a> Changed<'a> {
         }
         Self {
             name: WaitingPod::target_of(pod),
-            shown: format!("{kind} {name}"),
+            display_name: format!("{kind} {name}"),
             kind: WorkloadKind::from_name(&kind),
             workload,
-            controller: workload.and_then(|it| it.metadata.controller.as_deref()),
+            controller: workload.and_then(|workload| workload.metadata.controller.as_deref()),
             delivery: document.and_then(Delivery::of),
             ..Self::default()
         }
@@ -82,7 +82,7 @@ impl<'a> Changed<'a> {
                 Some(name) => scaled_object(name),
                 None => format!("hpa/{}", metadata.name),
             },
-            shown: match keda {
+            display_name: match keda {
                 Some(name) => format!("ScaledObject {name}"),
                 None => format!("{} {}", kind.name(), metadata.name),
             },
@@ -102,19 +102,18 @@ impl<'a> Changed<'a> {
 
     /// A way out that changes this object.
     pub(super) fn change(&self, command: String, cost: &str) -> Way<'_> {
-        let undone = self.controller.map(|owner| {
+        let undone = self.controller.map_or_else(String::new, |owner| {
             format!(
                 " {} belongs to {} {}, whose controller may undo this; the change that lasts is made there.",
-                self.shown, owner.kind, owner.name
+                self.display_name, owner.kind, owner.name
             )
         });
-        let undone = undone.unwrap_or_default();
         Way { changed: Some(self), ..Way::of(command, &format!("{cost}{undone}")) }
     }
 
     /// The name in sentences of the object in the manifests.
     fn delivered(&self) -> &str {
-        self.made_by.as_ref().unwrap_or(&self.shown)
+        self.made_by.as_ref().unwrap_or(&self.display_name)
     }
 }
 
@@ -156,7 +155,10 @@ fn cron_job(document: &Value) -> Option<Controller> {
 
 /// The ways out, and the steps around them that keep the delivery of each changed object from
 /// undoing the change.
-pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedAction> {
+pub(super) fn with_delivery_steps(
+    waiting: &WaitingPod<'_>,
+    ways: Vec<Way<'_>>,
+) -> Vec<SuggestedAction> {
     let kubectl = waiting.index.facts.kubectl;
     // There are at most two objects, and the ways of each stand together, so it is enough to
     // compare neighbours.
@@ -168,9 +170,9 @@ pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<Suggeste
         let Some(delivery) = &delivered[0].delivery else {
             continue;
         };
-        let by = &delivery.shown;
-        let shown: Vec<&str> = delivered.iter().map(|it| it.delivered()).collect();
-        let shown = shown.join(" and ");
+        let by = &delivery.display_name;
+        let names =
+            delivered.iter().map(|changed| changed.delivered()).collect::<Vec<_>>().join(" and ");
         let Some([pause, resume]) = &delivery.pause else {
             after.push(SuggestedAction::note(&format!(
                 "Make the same change in the values or the chart of {by}: its next upgrade undoes it otherwise."
@@ -181,7 +183,7 @@ pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<Suggeste
             Purpose::Before,
             command::line(kubectl, pause),
             &format!(
-                "Nothing stops. {by} delivers {shown} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
+                "Nothing stops. {by} delivers {names} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
             ),
         ));
         after.push(SuggestedAction::new(
@@ -192,11 +194,10 @@ pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<Suggeste
             ),
         ));
     }
-    if objects.iter().any(|it| it.delivery.is_none() && it.controller.is_none()) {
+    if objects.iter().any(|changed| changed.delivery.is_none() && changed.controller.is_none()) {
         after.push(SuggestedAction::note(
             "Make the same change in the manifest: the next `kubectl apply`, Helm upgrade or GitOps sync undoes it otherwise.",
         ));
     }
-    let ways = ways.into_iter().map(|way| way.step);
-    before.into_iter().chain(ways).chain(after).collect()
+    before.into_iter().chain(ways.into_iter().map(|way| way.step)).chain(after).collect()
 }

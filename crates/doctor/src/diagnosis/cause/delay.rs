@@ -1,6 +1,6 @@
 //! A volume on its way from one node to another takes a while.
 
-use super::{Judgement, SuggestedAction, named, wait};
+use super::{Judgement, SuggestedAction, describe, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -21,19 +21,20 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return None;
     }
     let waited = span(waiting.waited().unwrap_or_default());
-    let reason = reason(waiting);
-    let explanation = format!("{reason} So far the pod has waited {waited}.");
-    Some((explanation, steps(waiting)))
+    let explanation = format!("{} So far the pod has waited {waited}.", reason(waiting));
+    Some(Judgement { explanation, steps: steps(waiting) })
 }
 
 /// Whether nothing has changed for so long that this is no longer a delay. A terminating pod counts
 /// from the end of its grace period.
 pub(super) fn is_over(waiting: &WaitingPod<'_>) -> bool {
-    let attachments = waiting.shown_attachments().map(|it| &it.metadata);
-    let changed = attachments.flat_map(|it| [it.created(), it.deletion_timestamp]);
-    let ends = waiting.holders.iter().map(|it| it.meta.deletion_timestamp);
-    let all = [waiting.pod.waits_since()].into_iter().chain(changed);
-    let last = all.chain(ends).flatten().max();
+    let attachments = waiting
+        .shown_attachments()
+        .map(|attachment| &attachment.metadata)
+        .flat_map(|metadata| [metadata.created(), metadata.deletion_timestamp]);
+    let ends = waiting.holders.iter().map(|holder| holder.meta.deletion_timestamp);
+    let last =
+        std::iter::once(waiting.pod.waits_since()).chain(attachments).chain(ends).flatten().max();
     let limit = match unready_node(waiting) {
         Some(_) => FORCED,
         None => SLOW,
@@ -61,7 +62,7 @@ fn reason(waiting: &WaitingPod<'_>) -> String {
     if let Some(old) = waiting.staying().next() {
         return format!(
             "The volume is with {}, which its controller is about to stop.",
-            named(old)
+            describe(old)
         );
     }
     let now = waiting.index.facts.now.as_second();
@@ -70,12 +71,12 @@ fn reason(waiting: &WaitingPod<'_>) -> String {
         return match left {
             Some(left @ 0..) => format!(
                 "The volume is with {}, which is terminating and has up to {} left.",
-                named(old),
+                describe(old),
                 span(left)
             ),
             _ => format!(
                 "The volume is with {}, which is terminating and should be gone shortly.",
-                named(old)
+                describe(old)
             ),
         };
     }
@@ -125,8 +126,8 @@ fn mounting(node: &str) -> String {
 
 /// The node that is not Ready and from which Kubernetes will detach the volume by force.
 fn unready_node<'a>(waiting: &WaitingPod<'a>) -> Option<&'a str> {
-    let mut attachments = waiting.foreign_attachments();
-    let attachment = attachments.next().filter(|it| it.is_settled())?;
+    let attachment =
+        waiting.foreign_attachments().next().filter(|attachment| attachment.is_settled())?;
     let is_unready = Examined::of(waiting.index, &attachment.node).health == Health::NotReady;
     (is_unready && waiting.holders.is_empty()).then_some(attachment.node.as_str())
 }

@@ -26,7 +26,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         None => "its node".to_owned(),
     };
     let again = match LOOKS_AGAIN - waited {
-        left @ 1.. => format!("in {} or a little later", span(left)),
+        seconds @ 1.. => format!("in {} or a little later", span(seconds)),
         _ => "any moment now".to_owned(),
     };
     let explanation = format!(
@@ -37,5 +37,5 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         waiting.delete(waiting.pod),
         "Nothing stops: the pod has not started. Its controller creates another, and the scheduler looks at that one at once.",
     );
-    Some((explanation, vec![delete]))
+    Some(Judgement { explanation, steps: vec![delete] })
 }

@@ -19,7 +19,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             fault.node,
             waiting.driver(),
         );
-        return Some((explanation, elsewhere(waiting, &fault)));
+        return Some(Judgement { explanation, steps: elsewhere(waiting, &fault) });
     }
     let (who, attached) = match fault.verb {
         MOUNT => ("kubelet", "The volume is attached, but the "),
@@ -35,7 +35,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             ""
         }
     );
-    Some((explanation, steps(waiting, &fault)))
+    Some(Judgement { explanation, steps: steps(waiting, &fault) })
 }
 
 /// Whether the volume cannot be detached from the node on which the pod waits for it.
@@ -49,7 +49,7 @@ fn is_back(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
 /// `pkg/controller/volume/attachdetach/reconciler`, which reads its own cache).
 fn is_held_elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
     fault.verb == ATTACH
-        && attached_elsewhere(waiting, fault).any(|it| waiting.stays_on(&it.node))
+        && attached_elsewhere(waiting, fault).any(|attachment| waiting.stays_on(&attachment.node))
         && exclusive_use(waiting).is_some()
 }
 
@@ -59,8 +59,7 @@ fn attached_elsewhere<'a>(
     fault: &Fault<'_>,
 ) -> impl Iterator<Item = &'a VolumeAttachment> {
     let says_so = ATTACHED_ELSEWHERE.is_in(fault.message);
-    let foreign = waiting.foreign_attachments();
-    foreign.filter(move |it| says_so && it.is_settled())
+    waiting.foreign_attachments().filter(move |attachment| says_so && attachment.is_settled())
 }
 
 const ATTACH: &str = "attach the volume to";
@@ -84,10 +83,12 @@ fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
             attachment: Some(attachment),
         })
     };
-    let attach = |it: &'a VolumeAttachment| at(it, ATTACH, &it.attach_error);
+    let attach =
+        |attachment: &'a VolumeAttachment| at(attachment, ATTACH, &attachment.attach_error);
     // Kubernetes does not detach a volume while a pod on the node uses it.
-    let detach = |it: &'a VolumeAttachment| {
-        at(it, DETACH, &it.detach_error).filter(|_| !waiting.stays_on(&it.node))
+    let detach = |attachment: &'a VolumeAttachment| {
+        at(attachment, DETACH, &attachment.detach_error)
+            .filter(|_| !waiting.stays_on(&attachment.node))
     };
     // If the volume cannot be detached, it cannot be attached either: after a failed detach the
     // attach-detach controller tries to attach it all the same (`GenerateDetachVolumeFunc` in
@@ -95,13 +96,12 @@ fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
     let own = waiting.own_attachment();
     // If no pod has the volume, an attachment that fails on another node counts: it is the one that
     // Kubernetes tries.
-    let elsewhere = || {
-        let mut foreign = waiting.foreign_attachments();
-        foreign.find_map(attach).filter(|_| waiting.holders.is_empty())
-    };
-    let leaving = own.filter(|it| it.metadata.is_being_deleted());
-    let mut detached = waiting.foreign_attachments().chain(leaving);
-    detached
+    let elsewhere =
+        || waiting.foreign_attachments().find_map(attach).filter(|_| waiting.holders.is_empty());
+    let leaving = own.filter(|attachment| attachment.metadata.is_being_deleted());
+    waiting
+        .foreign_attachments()
+        .chain(leaving)
         .find_map(detach)
         .or_else(|| own.and_then(attach))
         .or_else(elsewhere)
@@ -158,8 +158,7 @@ fn steps(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> {
         Some(other) => attached_to(waiting, &other.node),
         None => advice(fault).to_owned(),
     };
-    let advice = SuggestedAction::note(&format!("{advice} {log}"));
-    let mut steps = vec![look(waiting, fault), advice];
+    let mut steps = vec![look(waiting, fault), SuggestedAction::note(&format!("{advice} {log}"))];
     steps.extend(orphaned(waiting, fault));
     if let Some(attachment) = fault.attachment.filter(|_| is_back(waiting, fault)) {
         steps.push(SuggestedAction::note(&format!(
@@ -203,7 +202,7 @@ fn elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction
             fault.node
         )),
     ];
-    if may_move(waiting, waiting.workload().map(|it| it.kind)) {
+    if may_move(waiting, waiting.workload().map(|workload| workload.kind)) {
         steps.extend([
             SuggestedAction::new(
                 Purpose::Before,

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Admits, Judgement, SuggestedAction, may_move, named, wait};
+use super::{Admits, Judgement, SuggestedAction, describe, may_move, wait};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::NO_POD_TO_FOLLOW;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -14,7 +14,7 @@ use engine::model::live_pod::Pod;
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let may_be_first = waiting.workload().is_some_and(|it| waiting.matches_itself(it));
+    let may_be_first = waiting.workload().is_some_and(|workload| waiting.matches_itself(workload));
     if waiting.pod.node.is_some() || !waiting.is_said(NO_POD_TO_FOLLOW) || may_be_first {
         return None;
     }
@@ -23,10 +23,13 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let admits = Admits::of(waiting.workload(), other.node.as_deref(), waiting);
     let takes_none = match admits {
         Admits::WithoutSelector => {
-            let workload = waiting.workload().into_iter();
-            let labels = workload.flat_map(|it| it.template.node_selector.iter());
-            let labels = labels.map(|(key, value)| format!("{key}={value}"));
-            let labels = labels.collect::<Vec<_>>().join(",");
+            let labels = waiting
+                .workload()
+                .into_iter()
+                .flat_map(|workload| workload.template.node_selector.iter())
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect::<Vec<_>>()
+                .join(",");
             format!(", and its own nodeSelector ({labels}) keeps it off")
         }
         Admits::No => {
@@ -38,11 +41,11 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let explanation = format!(
         "By its affinity, pod {} must run where {} runs. That is node {}, which has the volume{takes_none}. Without {} no node would do.",
         waiting.pod.meta.name,
-        named(other),
+        describe(other),
         node.name,
         other.meta.name,
     );
-    Some((explanation, steps(waiting, other, &node, admits)))
+    Some(Judgement { explanation, steps: steps(waiting, other, &node, admits) })
 }
 
 fn steps(
@@ -87,8 +90,7 @@ fn steps(
             ),
         )
     });
-    let ways = [uncordon].into_iter().chain(delete);
-    ways.chain([stop]).collect()
+    [uncordon].into_iter().chain(delete).chain([stop]).collect()
 }
 
 /// The steps that let the pod run on a node that its own template excludes.
@@ -100,13 +102,13 @@ fn off(waiting: &WaitingPod<'_>, admits: Admits, node: &str) -> Vec<SuggestedAct
             waiting.patch(&own.name, &patch),
             &format!(
                 "{} loses its nodeSelector and restarts on node {node}, if that has room for it.",
-                own.shown
+                own.display_name
             ),
         );
-        return changed::kept(waiting, vec![way]);
+        return changed::with_delivery_steps(waiting, vec![way]);
     }
     vec![SuggestedAction::note(&format!(
         "Change the nodeSelector, the node affinity or the tolerations of {} so that its pods may be on node {node}.",
-        own.shown
+        own.display_name
     ))]
 }

@@ -6,7 +6,6 @@
 use super::{Judgement, SuggestedAction, exclusive_use};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::Text;
-use engine::model::live_pod::Pod;
 
 /// The steps are those for a volume that is declared exclusive, and the correction of its access
 /// modes.
@@ -18,25 +17,25 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         attached_to(waiting, node),
         said.trim().trim_end_matches('.')
     );
-    let (_, mut steps) = exclusive_use(waiting).unwrap_or_default();
+    let mut steps = exclusive_use(waiting).unwrap_or_default().steps;
     let volume = waiting.volume.as_deref().unwrap_or("the volume");
     steps.push(SuggestedAction::note(&format!(
         "Correct the accessModes of PersistentVolume {volume} to ReadWriteOnce, in its manifest and in the cluster: then Kubernetes keeps the second node away, and multi-attach-guard sees the conflict before it happens."
     )));
-    Some((explanation, steps))
+    Some(Judgement { explanation, steps })
 }
 
 /// Says which node has the disk, and that no other node can have it.
 pub(super) fn attached_to(waiting: &WaitingPod<'_>, node: &Text) -> String {
-    let mut holders = waiting.holders.iter();
-    let holder = holders.find(|pod| pod.node.as_ref() == Some(node));
-    let holder = holder.map(|pod: &&Pod| format!(" (pod {})", pod.meta.name));
+    let holder = waiting
+        .holders
+        .iter()
+        .find(|pod| pod.node.as_ref() == Some(node))
+        .map(|pod| format!(" (pod {})", pod.meta.name))
+        .unwrap_or_default();
     let promise = match waiting.mislabelled() {
         Some(_) => ", whatever the volume's ReadWriteMany says",
         None => "",
     };
-    format!(
-        "The disk is attached to {node}{}. Its driver cannot attach it twice{promise}.",
-        holder.unwrap_or_default()
-    )
+    format!("The disk is attached to {node}{holder}. Its driver cannot attach it twice{promise}.")
 }

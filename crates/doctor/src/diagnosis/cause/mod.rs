@@ -59,9 +59,14 @@ pub struct Cause {
     pub(super) judge: fn(&WaitingPod<'_>) -> Option<Judgement>,
 }
 
-/// The explanation of a cause that applies, in sentences, and the steps to take, the safest first.
-/// Only the steps depend on documents.
-pub(super) type Judgement = (String, Vec<SuggestedAction>);
+/// The judgement of a cause that applies. Only the steps depend on documents.
+#[derive(Default)]
+pub(super) struct Judgement {
+    /// The explanation, in sentences.
+    pub(super) explanation: String,
+    /// The steps to take, the safest first.
+    pub(super) steps: Vec<SuggestedAction>,
+}
 
 /// Every cause, in the order in which they are tried. The last one always applies.
 pub static CAUSES: &[Cause] = &[
@@ -221,24 +226,21 @@ impl Cause {
 
     /// The cause for which the pod waits.
     pub(super) fn of(waiting: &WaitingPod<'_>) -> &'static Self {
-        let mut causes = CAUSES.iter();
-        let cause = causes.find(|cause| (cause.judge)(waiting).is_some());
-        cause.unwrap_or(&LAST)
+        CAUSES.iter().find(|cause| (cause.judge)(waiting).is_some()).unwrap_or(&LAST)
     }
 }
 
 /// The objects whose documents some commands need.
 pub(super) fn wants(waiting: &WaitingPod<'_>) -> Vec<ObjectRef> {
-    let pods = std::iter::once(waiting.pod).chain(waiting.staying());
-    let workloads = pods.filter_map(reference);
-    let namespace = &waiting.pod.meta.namespace;
-    let users = waiting.view().workloads_using(namespace, waiting.claim);
-    let cron_jobs = users
+    let workloads = std::iter::once(waiting.pod).chain(waiting.staying()).filter_map(reference);
+    let cron_jobs = waiting
+        .view()
+        .workloads_using(&waiting.pod.meta.namespace, waiting.claim)
         .into_iter()
         .filter(|user| user.kind == WorkloadKind::CronJob)
         .map(|user| wanted(ObjectKind::Workload(user.kind), &user.metadata));
-    let autoscaler = waiting.autoscaler();
-    let autoscaler = autoscaler.map(|it| wanted(it.kind(), &it.metadata));
+    let autoscaler =
+        waiting.autoscaler().map(|autoscaler| wanted(autoscaler.kind(), &autoscaler.metadata));
     let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
     workloads.chain(cron_jobs).chain(autoscaler).chain(old).collect()
 }
@@ -266,7 +268,7 @@ fn reference(pod: &Pod) -> Option<ObjectRef> {
 }
 
 /// The pod in a sentence, such as `pod web-1 of Deployment web`.
-fn named(pod: &Pod) -> String {
+fn describe(pod: &Pod) -> String {
     let (kind, name) = pod.workload();
     if kind == "Pod" {
         format!("pod {name}")
@@ -315,9 +317,9 @@ enum Admits {
 }
 
 impl Admits {
-    fn of(workload: Option<&Workload>, node: Option<&str>, waiting: &WaitingPod<'_>) -> Self {
-        let found = node.and_then(|name| waiting.view().node(name).found());
-        let (Some(workload), Some(node)) = (workload, found) else {
+    fn of(workload: Option<&Workload>, node_name: Option<&str>, waiting: &WaitingPod<'_>) -> Self {
+        let node = node_name.and_then(|name| waiting.view().node(name).found());
+        let (Some(workload), Some(node)) = (workload, node) else {
             return Self::Yes;
         };
         let facts = waiting.index.facts.objects;

@@ -4,7 +4,7 @@
 //! pinned to one node, and the two nodes differ.
 
 use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
-use super::{Judgement, limit, named, sentence};
+use super::{Judgement, describe, limit, sentence};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 
@@ -21,9 +21,9 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let explanation = format!(
         "The template of {} no longer lets its pods on node {node}, where {} has the volume; pod {} must be on node {new}. {}, and the rollout stops the old pod only when the new one is ready.",
         rolled_out(waiting),
-        named(old),
+        describe(old),
         waiting.pod.meta.name,
         sentence(&limit(waiting)),
     );
-    Some((explanation, end_rollout(waiting, old)))
+    Some(Judgement { explanation, steps: end_rollout(waiting, old) })
 }

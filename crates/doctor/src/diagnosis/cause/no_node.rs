@@ -15,7 +15,7 @@ use engine::model::selector::{Operator, Requirement};
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    Some((explanation(waiting)?, steps(waiting)))
+    Some(Judgement { explanation: explanation(waiting)?, steps: steps(waiting) })
 }
 
 /// The largest number of nodes that a message names.
@@ -64,48 +64,57 @@ fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
 }
 
 fn listed(nodes: &BTreeSet<&str>) -> String {
-    let shown = nodes.iter().take(NAMED).copied();
-    let shown = shown.collect::<Vec<_>>().join(", ");
+    let names = nodes.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     match nodes.len() {
-        1 => format!("is node {shown}"),
-        ..=NAMED => format!("are nodes {shown}"),
-        more => format!("are {more} nodes, {shown} among them"),
+        1 => format!("is node {names}"),
+        ..=NAMED => format!("are nodes {names}"),
+        more => format!("are {more} nodes, {names} among them"),
     }
 }
 
 /// A selector in words: `topology.kubernetes.io/zone is a or b`.
 fn place(reach: &NodeSelector) -> String {
-    let requirement = |it: &Requirement| {
-        let values: Vec<&str> = it.values.iter().map(AsRef::as_ref).collect();
-        let values = values.join(" or ");
-        match it.operator {
-            Operator::In => format!("{} is {values}", it.key),
-            Operator::NotIn => format!("{} is not {values}", it.key),
-            Operator::Exists => format!("{} is set", it.key),
-            Operator::DoesNotExist => format!("{} is not set", it.key),
-            _ => format!("{} compares to {values}", it.key),
+    let in_words = |requirement: &Requirement| {
+        let key = &requirement.key;
+        let values =
+            requirement.values.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(" or ");
+        match requirement.operator {
+            Operator::In => format!("{key} is {values}"),
+            Operator::NotIn => format!("{key} is not {values}"),
+            Operator::Exists => format!("{key} is set"),
+            Operator::DoesNotExist => format!("{key} is not set"),
+            _ => format!("{key} compares to {values}"),
         }
     };
-    let terms = reach.node_selector_terms.iter();
-    let terms: Vec<String> = terms
+    reach
+        .node_selector_terms
+        .iter()
         .map(|term| {
-            let all = term.match_expressions.iter().chain(&term.match_fields);
-            all.map(requirement).collect::<Vec<_>>().join(" and ")
+            term.match_expressions
+                .iter()
+                .chain(&term.match_fields)
+                .map(in_words)
+                .collect::<Vec<_>>()
+                .join(" and ")
         })
-        .collect();
-    terms.join(", or ")
+        .collect::<Vec<_>>()
+        .join(", or ")
 }
 
 /// The names of the nodes that can reach the volume; all nodes if its reach is not limited.
 pub(super) fn nodes_of<'a>(waiting: &'a WaitingPod<'_>) -> BTreeSet<&'a str> {
-    let nodes = within_reach(waiting);
-    nodes.map(|node| node.metadata.name.as_str()).collect()
+    within_reach(waiting).map(|node| node.metadata.name.as_str()).collect()
 }
 
 fn within_reach<'a>(waiting: &'a WaitingPod<'_>) -> impl Iterator<Item = &'a Node> {
-    let nodes = waiting.index.facts.objects.view.nodes(None);
     let reach = waiting.used.reach.as_ref();
-    nodes.filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
+    waiting
+        .index
+        .facts
+        .objects
+        .view
+        .nodes(None)
+        .filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
 }
 
 /// Whether the template of the pod's workload admits none of the nodes that can reach the volume.
@@ -119,11 +128,14 @@ fn shut_out(waiting: &WaitingPod<'_>) -> bool {
 }
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let keys = waiting.used.reach.iter().flat_map(|reach| {
-        let terms = reach.node_selector_terms.iter();
-        terms.flat_map(|term| term.match_expressions.iter().map(|it| it.key.as_str()))
-    });
-    let keys: BTreeSet<&str> = keys.collect();
+    let keys: BTreeSet<&str> = waiting
+        .used
+        .reach
+        .iter()
+        .flat_map(|reach| &reach.node_selector_terms)
+        .flat_map(|term| &term.match_expressions)
+        .map(|requirement| requirement.key.as_str())
+        .collect();
     let columns = Vec::from_iter(keys).join(",");
     let look = match columns.as_str() {
         "" => vec!["get", "nodes"],
@@ -141,11 +153,11 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
                 waiting.in_namespace(&["rollout", "undo", &changed.name]),
                 "The Deployment is taken back to the revision before. That helps where the last change moved its pods; otherwise change where its template lets them go.",
             );
-            steps.extend(changed::kept(waiting, vec![way]));
+            steps.extend(changed::with_delivery_steps(waiting, vec![way]));
         } else {
             steps.push(SuggestedAction::note(&format!(
                 "Change the nodeSelector, the node affinity or the tolerations of {} so that its pods may be where the volume is.",
-                changed.shown
+                changed.display_name
             )));
         }
         return steps;
@@ -171,8 +183,8 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
 
 /// The command that uncordons a node that can reach the volume.
 pub(super) fn uncordon(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
-    let mut names = nodes_of(waiting).into_iter();
-    let cordoned = names.find(|name| Examined::of(waiting.index, name).cordoned)?;
+    let cordoned =
+        nodes_of(waiting).into_iter().find(|name| Examined::of(waiting.index, name).cordoned)?;
     Some(SuggestedAction::way_out(
         waiting.kubectl(&["uncordon", cordoned]),
         "Nothing stops. The node takes new pods again; whoever cordoned it may have had a reason.",

@@ -3,7 +3,7 @@
 //! Kubernetes cannot distinguish a machine that is off from one that is cut off and still writes:
 //! it keeps the volume attached until somebody confirms that the machine is off.
 
-use super::{Judgement, Purpose, SuggestedAction, named, wait};
+use super::{Judgement, Purpose, SuggestedAction, describe, wait};
 use crate::diagnosis::health::{Examined, Health, SHUT_DOWN};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -12,16 +12,17 @@ use engine::model::node::OUT_OF_SERVICE;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let node = waiting.lost_node()?;
-    Some((explanation(waiting, &node)?, steps(waiting, &node)))
+    Some(Judgement { explanation: explanation(waiting, &node)?, steps: steps(waiting, &node) })
 }
 
 fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
     let name = &node.name;
     // Kubernetes has already released the volume; the driver's own message is more exact.
-    let mut attachments = waiting.shown_attachments();
     if !waiting.stays_on(name)
-        && attachments.any(|it| {
-            it.node == *name && it.metadata.is_being_deleted() && it.detach_error.is_some()
+        && waiting.shown_attachments().any(|attachment| {
+            attachment.node == *name
+                && attachment.metadata.is_being_deleted()
+                && attachment.detach_error.is_some()
         })
     {
         return None;
@@ -33,16 +34,14 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
         ));
     }
     if node.out_of_service {
-        let stays = users.find(|pod| stays(pod));
-        let stays = stays.map(|pod| {
+        let exception = users.find(|pod| stays(pod)).map_or_else(String::new, |pod| {
             format!(
                 " But {} tolerates it and is not terminating, so that it keeps the volume.",
-                named(pod)
+                describe(pod)
             )
         });
         return Some(format!(
-            "Node {name} has the volume and is lost; its taint {OUT_OF_SERVICE} says that the machine is off, so that Kubernetes lets the volume go within a minute.{}",
-            stays.unwrap_or_default()
+            "Node {name} has the volume and is lost; its taint {OUT_OF_SERVICE} says that the machine is off, so that Kubernetes lets the volume go within a minute.{exception}"
         ));
     }
     let outlook = if users.next().is_some() {
@@ -56,8 +55,7 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
 /// The pods of the node that use the claim.
 fn users<'a>(waiting: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = &'a Pod> {
     let own = waiting.pod.is_ending().then_some(waiting.pod);
-    let all = waiting.users().chain(own);
-    all.filter(move |pod| pod.node.as_deref() == Some(&node.name))
+    waiting.users().chain(own).filter(move |pod| pod.node.as_deref() == Some(&node.name))
 }
 
 /// Whether the out-of-service taint does not remove the pod: the pod tolerates the taint and is not
@@ -117,8 +115,7 @@ fn steps(waiting: &WaitingPod<'_>, node: &Examined) -> Vec<SuggestedAction> {
             waiting,
             "Time. Do not delete the VolumeAttachment by hand: if the machine still runs, both nodes write to one disk.",
         );
-        let deletes = delete(Purpose::WayOut).filter(|_| node.out_of_service);
-        return deletes.chain([wait]).collect();
+        return delete(Purpose::WayOut).filter(|_| node.out_of_service).chain([wait]).collect();
     }
     let check = [
         SuggestedAction::check(
@@ -135,15 +132,20 @@ fn steps(waiting: &WaitingPod<'_>, node: &Examined) -> Vec<SuggestedAction> {
         waiting.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
         "Nothing. When the machine has been restarted, pods may run there again.",
     );
-    let owner = waiting.owner_pod();
-    let owner = owner.filter(|owner| users(waiting, node).any(|pod| pod.meta.name == **owner));
+    let owner = waiting
+        .owner_pod()
+        .filter(|owner| users(waiting, node).any(|pod| pod.meta.name == **owner));
     let owned = owner.map(|owner| {
         SuggestedAction::note(&format!(
             "Claim \"{}\" belongs to pod {owner} on {name}, whose ephemeral volume it backs: the taint deletes that pod, and the claim and its data with it.",
             waiting.claim
         ))
     });
-    let afterwards = delete(Purpose::Afterwards).chain([untaint]);
-    let before = check.into_iter().chain(owned);
-    before.chain([taint(waiting, name)]).chain(afterwards).collect()
+    check
+        .into_iter()
+        .chain(owned)
+        .chain([taint(waiting, name)])
+        .chain(delete(Purpose::Afterwards))
+        .chain([untaint])
+        .collect()
 }

@@ -25,17 +25,20 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         waiting.in_namespace(&["describe", &format!("pvc/{}", waiting.claim)]),
         "Nothing. As long as its Events say \"waiting for first consumer to be created before binding\", no scheduler has seen the pod.",
     );
-    let found = waiting.view().node(node).found();
-    let hostname = found.and_then(|it| it.metadata.labels.get(HOSTNAME));
-    let hostname = hostname.unwrap_or(node);
+    let hostname = waiting
+        .view()
+        .node(node)
+        .found()
+        .and_then(|found| found.metadata.labels.get(HOSTNAME))
+        .unwrap_or(node);
     let changed = Changed::behind(waiting.pod, waiting);
-    let names_it = changed.workload.is_some_and(|it| it.template.node_name.is_some());
+    let names_it = changed.workload.is_some_and(|workload| workload.template.node_name.is_some());
     let by_selector = json!({"nodeName": null, "nodeSelector": {HOSTNAME: hostname}});
     let mut steps = vec![describe];
     match changed.kind {
         Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet) if names_it => {
-            let patch = json!({"spec": {"template": {"spec": by_selector}}});
-            let patch = waiting.patch(&changed.name, &patch);
+            let patch = waiting
+                .patch(&changed.name, &json!({"spec": {"template": {"spec": by_selector}}}));
             // A StatefulSet does not replace a pod that never became ready.
             let command = match changed.kind {
                 Some(WorkloadKind::StatefulSet) => {
@@ -49,12 +52,12 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
                     "Nothing stops. The pods still go to node {node}, by a nodeSelector and through the scheduler, which binds the claim there."
                 ),
             );
-            steps.extend(changed::kept(waiting, vec![way]));
+            steps.extend(changed::with_delivery_steps(waiting, vec![way]));
         }
         _ => steps.push(SuggestedAction::note(&format!(
             "In the manifest of {}, replace `nodeName: {node}` by `nodeSelector: {{{HOSTNAME}: {hostname}}}`, and recreate the pod: it has not started, so nothing is lost.",
-            changed.shown
+            changed.display_name
         ))),
     }
-    Some((explanation, steps))
+    Some(Judgement { explanation, steps })
 }

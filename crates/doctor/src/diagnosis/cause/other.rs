@@ -5,7 +5,7 @@ use crate::diagnosis::messages::KUBELET_WAITS;
 use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    Some((explanation(waiting), steps(waiting)))
+    Some(Judgement { explanation: explanation(waiting), steps: steps(waiting) })
 }
 
 fn explanation(waiting: &WaitingPod<'_>) -> String {
@@ -50,8 +50,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         "Nothing. Its conditions and Events say how far it has come; Events are kept for an hour.",
     )];
     if let Some(node) = &waiting.pod.node {
-        let said = waiting.words();
-        let is_kubelet = said.is_none_or(|said| KUBELET_WAITS.is_in(said));
+        let is_kubelet = waiting.words().is_none_or(|said| KUBELET_WAITS.is_in(said));
         steps.extend(is_kubelet.then(|| {
             SuggestedAction::note(&format!(
                 "The logs of the kubelet of {node} and of the driver's node plugin there say what is done with the volume. A Secret or ConfigMap that does not exist keeps a pod in ContainerCreating too."

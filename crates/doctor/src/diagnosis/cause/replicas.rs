@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::changed::{self, Changed, Way};
 use super::scale;
-use super::{Judgement, SuggestedAction, another_storage, limit, named, whereabouts};
+use super::{Judgement, SuggestedAction, another_storage, describe, limit, whereabouts};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::WorkloadKind;
@@ -12,18 +12,18 @@ use engine::model::workload::WorkloadKind;
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let (kind, name) = waiting.pod.workload();
     let other = waiting.siblings().next()?;
-    let wanted = waiting.workload().map(|workload| workload.replicas);
-    let wanted = match wanted.filter(|count| *count > 1) {
+    let replicas = waiting.workload().map(|workload| workload.replicas);
+    let wanted = match replicas.filter(|count| *count > 1) {
         Some(count) => format!("{kind} {name} wants {count} pods"),
         None => format!("{kind} {name} wants a pod on each of its nodes, or more than one"),
     };
     let explanation = format!(
         "{wanted}, but {}; {} {} has it.",
         limit(waiting),
-        named(other),
+        describe(other),
         whereabouts(other),
     );
-    Some((explanation, steps(waiting)))
+    Some(Judgement { explanation, steps: steps(waiting) })
 }
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
@@ -37,7 +37,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             "One pod works at a time, and the Job takes longer.",
         ),
         Some(WorkloadKind::DaemonSet) => {
-            let attached = waiting.foreign_attachments().map(|it| it.node.clone());
+            let attached = waiting.foreign_attachments().map(|attachment| attachment.node.clone());
             let Some(node) = attached.chain(waiting.holding_nodes()).next() else {
                 return Vec::new();
             };
@@ -51,10 +51,10 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         }
         _ => Way::of(
             waiting.delete(waiting.pod),
-            &format!("The pod is deleted; {} may create another.", changed.shown),
+            &format!("The pod is deleted; {} may create another.", changed.display_name),
         ),
     };
-    let mut steps = changed::kept(waiting, vec![way]);
+    let mut steps = changed::with_delivery_steps(waiting, vec![way]);
     steps.push(another_storage(waiting));
     steps
 }

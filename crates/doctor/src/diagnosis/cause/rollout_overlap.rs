@@ -6,7 +6,7 @@
 
 use super::changed::{self, Changed, Way};
 use super::{
-    Judgement, Purpose, SuggestedAction, another_storage, limit, named, reference, whereabouts,
+    Judgement, Purpose, SuggestedAction, another_storage, describe, limit, reference, whereabouts,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
@@ -22,11 +22,11 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "The rollout of {} waits for pod {} before it stops {}, which is {} and has the volume; {}. Neither moves again.",
         rolled_out(waiting),
         waiting.pod.meta.name,
-        named(old),
+        describe(old),
         whereabouts(old),
         limit(waiting),
     );
-    Some((explanation, end_rollout(waiting, old)))
+    Some(Judgement { explanation, steps: end_rollout(waiting, old) })
 }
 
 /// The name of the object that is rolled out, for a sentence.
@@ -63,16 +63,16 @@ fn of_the_same_owner<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
     if waiting.siblings().next().is_some() {
         return None;
     }
-    let mut others = waiting.staying();
-    others.find(|other| waiting.workload_of(other).and_then(owner_of_revision) == Some(own))
+    waiting
+        .staying()
+        .find(|other| waiting.workload_of(other).and_then(owner_of_revision) == Some(own))
 }
 
 /// The object that a controller rolls out, if the pods of the workload are one revision of it.
 fn owner_of_revision(workload: &Workload) -> Option<&Controller> {
     let is_revision =
         matches!(workload.kind, WorkloadKind::ReplicaSet | WorkloadKind::ReplicationController);
-    let controller = workload.metadata.controller.as_deref();
-    controller.filter(|_| is_revision)
+    workload.metadata.controller.as_deref().filter(|_| is_revision)
 }
 
 /// The steps against a rollout that cannot end: take it back, or have the old pod stopped first.
@@ -81,13 +81,14 @@ pub(super) fn end_rollout(waiting: &WaitingPod<'_>, old: &Pod) -> Vec<SuggestedA
     if changed.kind != Some(WorkloadKind::Deployment) {
         return of_another_controller(waiting, &changed);
     }
-    let ways = undo(waiting, old, &changed).into_iter();
-    let others = other_strategies(waiting, &changed).unwrap_or_default();
-    let mut steps = changed::kept(waiting, ways.chain(others).collect());
-    if waiting.workload().is_some_and(|it| it.paused) {
+    let ways = undo(waiting, old, &changed)
+        .into_iter()
+        .chain(other_strategies(waiting, &changed).unwrap_or_default());
+    let mut steps = changed::with_delivery_steps(waiting, ways.collect());
+    if waiting.workload().is_some_and(|workload| workload.paused) {
         // If the manifest pauses the Deployment, its delivery would pause it again and must be
         // suspended first.
-        let suspended = steps.iter().take_while(|it| it.purpose == Purpose::Before);
+        let suspended = steps.iter().take_while(|step| step.purpose == Purpose::Before);
         // A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
         // `pkg/polymorphichelpers/rollback.go`) and rolls nothing out.
         let resume = SuggestedAction::new(
@@ -95,7 +96,7 @@ pub(super) fn end_rollout(waiting: &WaitingPod<'_>, old: &Pod) -> Vec<SuggestedA
             waiting.in_namespace(&["rollout", "resume", &changed.name]),
             &format!(
                 "Nothing stops. {} is paused and does none of what follows until it is resumed; what was changed in its template meanwhile is rolled out.",
-                changed.shown
+                changed.display_name
             ),
         );
         steps.insert(suspended.count(), resume);
@@ -117,7 +118,7 @@ fn undo<'a>(waiting: &WaitingPod<'_>, old: &Pod, changed: &'a Changed<'_>) -> Op
     let replica_set = replica_set(old)?;
     let number = waiting
         .document(&replica_set)
-        .and_then(|it| it["metadata"]["annotations"][REVISION].as_str())
+        .and_then(|document| document["metadata"]["annotations"][REVISION].as_str())
         .and_then(|number| number.parse::<u64>().ok());
     let name = &replica_set.name;
     let undo = |revision: &str| waiting.in_namespace(&["rollout", "undo", &changed.name, revision]);
@@ -160,17 +161,17 @@ fn other_strategies<'a>(
 ) -> Option<Vec<Way<'a>>> {
     let workload = waiting.workload()?;
     let document = waiting.document(&reference(waiting.pod)?)?;
-    let suited = ["recreate", "zero-surge"]
+    let ways = ["recreate", "zero-surge"]
         .into_iter()
         .filter_map(remedy::named)
-        .filter(|remedy| remedy.suits(codes::ROLLING_UPDATE_OVERLAP, workload.kind));
-    let ways = suited.filter_map(|remedy| {
-        let patch = serde_json::to_string(&remedy.patch(workload, document, None)?).ok()?;
-        Some(changed.change(
-            waiting.in_namespace(&["patch", &changed.name, "--type=json", "-p", &patch]),
-            &format!("The rollout goes on. {}", remedy.cost),
-        ))
-    });
+        .filter(|remedy| remedy.suits(codes::ROLLING_UPDATE_OVERLAP, workload.kind))
+        .filter_map(|remedy| {
+            let patch = serde_json::to_string(&remedy.patch(workload, document, None)?).ok()?;
+            Some(changed.change(
+                waiting.in_namespace(&["patch", &changed.name, "--type=json", "-p", &patch]),
+                &format!("The rollout goes on. {}", remedy.cost),
+            ))
+        });
     Some(ways.collect())
 }
 
@@ -183,7 +184,7 @@ fn of_another_controller(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec
             SuggestedAction::note(&format!(
                 "Take the new revision back, or have the old pod stopped first, at {}: its controller may undo a change to {} by hand.",
                 rolled_out(waiting),
-                changed.shown
+                changed.display_name
             )),
             another_storage(waiting),
         ];

@@ -11,7 +11,11 @@ use engine::model::volume::Volume;
 use engine::model::volume_attachment::VolumeAttachment;
 
 /// The other PersistentVolume of the disk, a pod that uses it, and its attachment.
-type Twin<'a> = (&'a Volume, Option<&'a Pod>, Option<&'a VolumeAttachment>);
+struct Twin<'a> {
+    volume: &'a Volume,
+    pod: Option<&'a Pod>,
+    attachment: Option<&'a VolumeAttachment>,
+}
 
 /// The twin whose users are on another node than the waiting pod.
 fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
@@ -20,24 +24,31 @@ fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
     }
     let view = waiting.view();
     let own = view.volume(waiting.volume.as_deref()?).found()?;
-    let mut twins = view.twins(own).into_iter();
-    twins.find_map(|volume| {
+    view.twins(own).into_iter().find_map(|volume| {
         let index = waiting.index;
-        let claim = volume.spec.claim_ref.as_ref();
-        let users = claim.map(|it| index.users(&it.namespace, &it.name));
-        let mut users = users.unwrap_or_default().iter().copied();
-        let pod = users.find(|pod| pod.is_living() && (pod.mounted || pod.phase == "Running"));
-        let mut attachments = index.attachments(&volume.metadata.name).iter().copied();
-        let attachment = attachments.find(|it| it.attached);
+        let pod = volume
+            .spec
+            .claim_ref
+            .as_ref()
+            .map(|claim| index.users(&claim.namespace, &claim.name))
+            .unwrap_or_default()
+            .iter()
+            .copied()
+            .find(|pod| pod.is_living() && (pod.mounted || pod.phase == "Running"));
+        let attachment = index
+            .attachments(&volume.metadata.name)
+            .iter()
+            .copied()
+            .find(|attachment| attachment.attached);
         let elsewhere = |node: &engine::model::Text| waiting.pod.node.as_ref() != Some(node);
-        let is_elsewhere = attachment.is_some_and(|it| elsewhere(&it.node))
-            || pod.is_some_and(|it| it.node.as_ref().is_some_and(elsewhere));
-        is_elsewhere.then_some((volume, pod, attachment))
+        let is_elsewhere = attachment.is_some_and(|attachment| elsewhere(&attachment.node))
+            || pod.is_some_and(|pod| pod.node.as_ref().is_some_and(elsewhere));
+        is_elsewhere.then_some(Twin { volume, pod, attachment })
     })
 }
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let Some((twin, pod, attachment)) = twin(waiting) else {
+    let Some(Twin { volume: twin, pod, attachment }) = twin(waiting) else {
         if !waiting.holders.is_empty() || !waiting.is_said(IN_ANOTHER_NAMESPACE) {
             return None;
         }
@@ -49,17 +60,22 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             waiting.kubectl(&["get", "pv", "-o", HANDLES]),
             "Nothing. The two lines with the same driver and handle are the two volumes.",
         );
-        return Some((explanation, vec![look, SuggestedAction::note(ONE_VOLUME)]));
+        let steps = vec![look, SuggestedAction::note(ONE_VOLUME)];
+        return Some(Judgement { explanation, steps });
     };
     let own = waiting.volume.as_deref().unwrap_or_default();
-    let claim = twin.spec.claim_ref.as_ref();
-    let claim = claim.map(|it| format!(" of claim {}/{}", it.namespace, it.name));
+    let claim = twin
+        .spec
+        .claim_ref
+        .as_ref()
+        .map(|claim| format!(" of claim {}/{}", claim.namespace, claim.name));
     let used = match pod {
         Some(pod) => format!("pod {}/{} uses it", pod.meta.namespace, pod.meta.name),
         None => "it is in use".to_owned(),
     };
-    let node = attachment.map(|it| it.node.as_str());
-    let node = node.or(pod.and_then(|it| it.node.as_deref()));
+    let node = attachment
+        .map(|attachment| attachment.node.as_str())
+        .or(pod.and_then(|pod| pod.node.as_deref()));
     let other = &twin.metadata.name;
     let explanation = format!(
         "PersistentVolumes {own} and {other}{} are one disk ({}, volumeHandle {}), and {used} on node {}. Kubernetes attaches a disk to one node at a time, however many PersistentVolumes it has.",
@@ -82,7 +98,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         ),
         SuggestedAction::note(ONE_VOLUME),
     ];
-    Some((explanation, steps))
+    Some(Judgement { explanation, steps })
 }
 
 /// The columns that show the disk and the claim of each PersistentVolume.

@@ -25,13 +25,15 @@ pub(super) fn and_delete(
     pod: &Pod,
     replicas: i64,
 ) -> String {
-    let names = blocked(waiting, pod, replicas).into_iter();
-    let pods: Vec<String> = names.map(|name| format!("pod/{name}")).collect();
+    let pods: Vec<String> =
+        blocked(waiting, pod, replicas).into_iter().map(|name| format!("pod/{name}")).collect();
     if pods.is_empty() {
         return command;
     }
-    let pods = pods.iter().map(String::as_str);
-    let delete: Vec<&str> = ["delete", "--ignore-not-found"].into_iter().chain(pods).collect();
+    let delete: Vec<&str> = ["delete", "--ignore-not-found"]
+        .into_iter()
+        .chain(pods.iter().map(String::as_str))
+        .collect();
     format!("{command} && {}", waiting.in_namespace(&delete))
 }
 
@@ -46,17 +48,17 @@ fn blocked<'a>(waiting: &WaitingPod<'a>, pod: &Pod, replicas: i64) -> Vec<&'a st
     if !is_of_stateful_set(pod) {
         return Vec::new();
     }
-    let kept = kept(waiting, pod, replicas);
-    let is_kept = |it: &Pod| kept.iter().any(|name| it.meta.name == *name);
-    let is_ready = |it: &Pod| it.ready && !it.is_ending();
-    let pods = || of_its_workload(waiting, pod);
-    let ready = pods().filter(|it| is_kept(it) && is_ready(it)).count();
-    let given_up = pods().filter(|it| !is_kept(it));
-    if ready < kept.len() {
-        return given_up.map(|it| it.meta.name.as_str()).collect();
+    let remaining = remaining(waiting, pod, replicas);
+    let remains = |user: &Pod| remaining.iter().any(|name| user.meta.name == *name);
+    let is_ready = |user: &Pod| user.ready && !user.is_ending();
+    let users = || of_its_workload(waiting, pod);
+    let ready = users().filter(|user| remains(user) && is_ready(user)).count();
+    let given_up = users().filter(|user| !remains(user));
+    if ready < remaining.len() {
+        return given_up.map(|user| user.meta.name.as_str()).collect();
     }
-    let unready = given_up.filter(|it| !is_ready(it));
-    let unready: Vec<&str> = unready.map(|it| it.meta.name.as_str()).collect();
+    let unready: Vec<&str> =
+        given_up.filter(|user| !is_ready(user)).map(|user| user.meta.name.as_str()).collect();
     match unready.len() {
         ..=1 => Vec::new(),
         _ => unready,
@@ -68,20 +70,22 @@ pub(super) fn left(waiting: &WaitingPod<'_>) -> String {
     if !is_of_stateful_set(waiting.pod) {
         return "One pod is left. The controller gives up those first that are not ready, so that the one that runs goes on.".to_owned();
     }
-    let kept = kept(waiting, waiting.pod, 1).concat();
-    let runs = of_its_workload(waiting, waiting.pod).filter(|pod| pod.phase == "Running");
-    let running: Vec<&str> = runs.map(|pod| pod.meta.name.as_str()).collect();
+    let last = remaining(waiting, waiting.pod, 1).concat();
+    let running: Vec<&str> = of_its_workload(waiting, waiting.pod)
+        .filter(|pod| pod.phase == "Running")
+        .map(|pod| pod.meta.name.as_str())
+        .collect();
     let what_stops = match running[..] {
-        [one] if one != kept => {
-            format!("{one}, which runs, stops, and {kept} starts once it is gone")
+        [one] if one != last => {
+            format!("{one}, which runs, stops, and {last} starts once it is gone")
         }
-        [_, _, ..] if !running.contains(&kept.as_str()) => {
-            format!("all that run stop, and {kept} starts once they are gone")
+        [_, _, ..] if !running.contains(&last.as_str()) => {
+            format!("all that run stop, and {last} starts once they are gone")
         }
         _ => "the others go".to_owned(),
     };
     format!(
-        "Pod {kept} is left, as a StatefulSet keeps the pod with the lowest number: {what_stops}."
+        "Pod {last} is left, as a StatefulSet keeps the pod with the lowest number: {what_stops}."
     )
 }
 
@@ -92,14 +96,17 @@ fn is_of_stateful_set(pod: &Pod) -> bool {
 /// The pods of the workload of `pod` that use the claim.
 fn of_its_workload<'a>(waiting: &WaitingPod<'a>, pod: &Pod) -> impl Iterator<Item = &'a Pod> {
     let own = pod.workload();
-    let users = waiting.index.users(&waiting.pod.meta.namespace, waiting.claim).iter();
-    users.copied().filter(move |it| it.workload() == own)
+    waiting
+        .index
+        .users(&waiting.pod.meta.namespace, waiting.claim)
+        .iter()
+        .copied()
+        .filter(move |user| user.workload() == own)
 }
 
 /// The names of the pods that a StatefulSet with `replicas` pods keeps.
-fn kept(waiting: &WaitingPod<'_>, pod: &Pod, replicas: i64) -> Vec<String> {
+fn remaining(waiting: &WaitingPod<'_>, pod: &Pod, replicas: i64) -> Vec<String> {
     let (_, name) = pod.workload();
-    let first = waiting.workload_of(pod).map_or(0, |it| it.first_ordinal);
-    let numbers = (0..replicas).map(|number| first.saturating_add(number));
-    numbers.map(|number| format!("{name}-{number}")).collect()
+    let first = waiting.workload_of(pod).map_or(0, |workload| workload.first_ordinal);
+    (0..replicas).map(|number| format!("{name}-{}", first.saturating_add(number))).collect()
 }

@@ -1,6 +1,6 @@
 //! The driver refuses to mount the volume for a second pod, even on the same node.
 
-use super::{Judgement, SuggestedAction, exclusive_use, named};
+use super::{Judgement, SuggestedAction, describe, exclusive_use};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
@@ -8,17 +8,15 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return None;
     }
     let node = waiting.pod.node.as_ref()?;
-    let mut users = waiting.users();
-    let other = users.find(|it| it.node.as_ref() == Some(node));
-    let other = match other {
-        Some(other) => format!("{} on the same node has it", named(other)),
+    let other = match waiting.users().find(|user| user.node.as_ref() == Some(node)) {
+        Some(other) => format!("{} on the same node has it", describe(other)),
         None => "something on that node still has it".to_owned(),
     };
     let refused = format!(
         "The driver refuses to mount the volume on node {node} for a second pod, and {other}."
     );
-    if let Some((rollout, steps)) = exclusive_use(waiting) {
-        return Some((format!("{refused} {rollout}"), steps));
+    if let Some(Judgement { explanation, steps }) = exclusive_use(waiting) {
+        return Some(Judgement { explanation: format!("{refused} {explanation}"), steps });
     }
     let on_node = format!("--field-selector=spec.nodeName={node}");
     let steps = vec![
@@ -31,5 +29,5 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             waiting.claim
         )),
     ];
-    Some((refused, steps))
+    Some(Judgement { explanation: refused, steps })
 }

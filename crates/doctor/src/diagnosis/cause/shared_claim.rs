@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{
-    Admits, Judgement, SuggestedAction, another_storage, limit, named, reference, sentence,
+    Admits, Judgement, SuggestedAction, another_storage, describe, limit, reference, sentence,
     whereabouts,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -20,7 +20,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let explanation = format!(
         "{}, and {} {} has it.",
         sentence(&limit(waiting)),
-        named(other),
+        describe(other),
         whereabouts(other),
     );
     let own = Changed::behind(waiting.pod, waiting);
@@ -32,28 +32,30 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if !owns(waiting.pod) {
         let cost = format!(
             "{} does not run as long as {} has the volume. Nothing that runs is stopped.",
-            own.shown, theirs.shown
+            own.display_name, theirs.display_name
         );
         ways.push(stop(waiting, waiting.pod, &own, &cost));
     }
     ways.extend(together(waiting, other, &own, &theirs));
     if !owns(other) {
-        let cost =
-            format!("{} stops, and {} gets the volume once it is gone.", theirs.shown, own.shown);
+        let cost = format!(
+            "{} stops, and {} gets the volume once it is gone.",
+            theirs.display_name, own.display_name
+        );
         ways.push(stop(waiting, other, &theirs, &cost));
     }
-    let mut steps = changed::kept(waiting, ways);
+    let mut steps = changed::with_delivery_steps(waiting, ways);
     steps.push(match owner {
         Some(owner) => {
             let loser = if owns(other) { &own } else { &theirs };
             SuggestedAction::note(&format!(
                 "Claim \"{}\" belongs to pod {owner}, whose ephemeral volume it backs: when that pod goes, the claim and its data are deleted, and {} gets nothing. Data for several pods belongs in a claim of its own.",
-                waiting.claim, loser.shown
+                waiting.claim, loser.display_name
             ))
         }
         None => another_storage(waiting),
     });
-    Some((explanation, steps))
+    Some(Judgement { explanation, steps })
 }
 
 /// The way out that stops the pods of a workload. KEDA writes an autoscaler from a ScaledObject but,
@@ -94,16 +96,19 @@ fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost:
             &format!("{cost} This run is lost, and the next one starts when it is due."),
         ),
         Some(WorkloadKind::Pod) => changed.change(delete(), cost),
-        _ => Way::of(delete(), &format!("{cost} {} may make another pod.", changed.shown)),
+        _ => Way::of(delete(), &format!("{cost} {} may make another pod.", changed.display_name)),
     }
 }
 
 /// The ScaledObject of KEDA that scales the workload of a pod, as kubectl takes it.
 fn scaled_object_of(waiting: &WaitingPod<'_>, pod: &Pod) -> Option<String> {
     let workload = waiting.workload_of(pod)?;
-    let autoscalers = waiting.view().autoscalers(workload);
-    let mut scaled = autoscalers.into_iter().filter_map(|it| it.scaled_object());
-    scaled.next().map(|name| changed::scaled_object(name))
+    waiting
+        .view()
+        .autoscalers(workload)
+        .into_iter()
+        .find_map(|autoscaler| autoscaler.scaled_object())
+        .map(|name| changed::scaled_object(name))
 }
 
 /// The way out that adds affinity: the pods of the waiting workload follow those that have the
@@ -114,7 +119,7 @@ fn together<'a>(
     own: &'a Changed<'_>,
     theirs: &Changed<'_>,
 ) -> Option<Way<'a>> {
-    let (old, starts) = replaced(own, waiting.pod)?;
+    let Replacement { old, starts } = replacement(own, waiting.pod)?;
     let already = !own.workload?.template.affinity.is_empty();
     let for_one_pod = matches!(waiting.used.attach_constraint, AttachConstraint::SinglePod)
         || waiting.refuses_second_mount();
@@ -144,7 +149,7 @@ fn together<'a>(
         patch["spec"]["strategy"] = json!({"type": "Recreate", "rollingUpdate": null});
         recreated += &format!(
             " Its strategy becomes Recreate: {} stops before each of its rollouts starts the new pod.",
-            own.shown
+            own.display_name
         );
     }
     let patch = waiting.patch(&own.name, &patch);
@@ -156,7 +161,7 @@ fn together<'a>(
         command,
         &format!(
             "Both run, on one node: {} {starts} where {} runs, if that node has room for it, and nowhere else.{recreated}",
-            own.shown, theirs.shown
+            own.display_name, theirs.display_name
         ),
     ))
 }
@@ -167,19 +172,27 @@ fn surges(workload: &Workload) -> bool {
         && workload.strategy.room(workload.replicas).is_some_and(|room| room.surge > 0)
 }
 
-/// The object that must be deleted before pods of the changed template replace the waiting ones,
-/// and a description of what the workload does then. A StatefulSet does not replace a pod that is
+/// The way in which pods of a changed template replace the waiting ones.
+struct Replacement {
+    /// The object that must be deleted first.
+    old: Option<String>,
+    /// What the workload does then, for a sentence.
+    starts: &'static str,
+}
+
+/// The replacement of the waiting pods, if there is one. A StatefulSet does not replace a pod that is
 /// not ready (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and a Job
 /// keeps the template with which it was created.
-fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static str)> {
-    match own.kind? {
-        WorkloadKind::Deployment => Some((None, "restarts")),
-        WorkloadKind::StatefulSet => Some((Some(format!("pod/{}", pod.meta.name)), "restarts")),
+fn replacement(own: &Changed<'_>, pod: &Pod) -> Option<Replacement> {
+    let (old, starts) = match own.kind? {
+        WorkloadKind::Deployment => (None, "restarts"),
+        WorkloadKind::StatefulSet => (Some(format!("pod/{}", pod.meta.name)), "restarts"),
         WorkloadKind::CronJob => {
-            Some((Some(WaitingPod::target_of(pod)), "is given up, and the next run starts"))
+            (Some(WaitingPod::target_of(pod)), "is given up, and the next run starts")
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Replacement { old, starts })
 }
 
 /// A label selector for the pods that have the volume. It must still match after the next upgrade:

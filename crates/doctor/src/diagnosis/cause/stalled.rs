@@ -3,7 +3,7 @@
 //! This resembles `delay`, but the time for a delay is over.
 
 use super::delay::{FORCED, SLOW};
-use super::{Judgement, SuggestedAction, named, wait};
+use super::{Judgement, SuggestedAction, describe, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -16,43 +16,49 @@ const MANAGED: &str =
     r"jsonpath={.metadata.annotations.volumes\.kubernetes\.io/controller-managed-attach-detach}";
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let (explanation, look, note) = stalled(waiting)?;
+    let Stall { explanation, check, note } = stall(waiting)?;
     let wait = wait(waiting, "Time. The volume comes as soon as this is fixed.");
-    Some((explanation, vec![look, SuggestedAction::note(&note), wait]))
+    Some(Judgement { explanation, steps: vec![check, SuggestedAction::note(&note), wait] })
 }
 
-/// Explains which part makes no progress, and says what to look at and what to do.
-fn stalled(waiting: &WaitingPod<'_>) -> Option<(String, SuggestedAction, String)> {
+/// The part that makes no progress: what it is, what to look at and what to do.
+struct Stall {
+    explanation: String,
+    check: SuggestedAction,
+    note: String,
+}
+
+fn stall(waiting: &WaitingPod<'_>) -> Option<Stall> {
     if let Some((pod, late)) = waiting.overdue_pod() {
         let next = if waiting.pod.is_ending() {
             " The next pod is not created until it is gone."
         } else {
             ""
         };
-        return Some((
-            format!(
+        return Some(Stall {
+            explanation: format!(
                 "The volume is with {}, which is terminating and should have been gone {} ago: its containers, a finalizer or its kubelet hold it.{next}",
-                named(pod),
+                describe(pod),
                 span(late)
             ),
-            SuggestedAction::check(
+            check: SuggestedAction::check(
                 waiting.in_namespace(&["describe", &format!("pod/{}", pod.meta.name)]),
                 "Nothing. Finalizers, and the Events of its containers, say what holds it.",
             ),
-            "A finalizer goes when whoever set it has done its work. A container that does not end, or a kubelet that hangs, takes a restart of the kubelet or of the node. Do not delete the pod with --force: the volume may still be written to.".to_owned(),
-        ));
+            note: "A finalizer goes when whoever set it has done its work. A container that does not end, or a kubelet that hangs, takes a restart of the kubelet or of the node. Do not delete the pod with --force: the volume may still be written to.".to_owned(),
+        });
     }
     if !waiting.holders.is_empty() {
         return None;
     }
     let driver = waiting.driver();
-    let foreign = waiting.foreign_attachments();
-    let own = waiting.own_attachment();
-    let mut attachments = waiting.foreign_attachments().chain(own);
-    let silent = attachments.find_map(|it| Some((it, silent(waiting, it)?)));
+    let silent = waiting
+        .foreign_attachments()
+        .chain(waiting.own_attachment())
+        .find_map(|attachment| Some((attachment, silent(waiting, attachment)?)));
     if let Some((attachment, for_seconds)) = silent {
-        return Some((
-            format!(
+        return Some(Stall {
+            explanation: format!(
                 "The driver was asked {} ago to {} node {}, and has reported neither success nor an error. With a running external-attacher, that takes seconds.",
                 span(for_seconds),
                 if attachment.metadata.is_being_deleted() {
@@ -62,58 +68,66 @@ fn stalled(waiting: &WaitingPod<'_>) -> Option<(String, SuggestedAction, String)
                 },
                 attachment.node
             ),
-            SuggestedAction::check(
+            check: SuggestedAction::check(
                 waiting.in_full(attachment),
                 "Nothing. Where neither status.attachError nor status.detachError is there, nobody works on it.",
             ),
-            format!(
+            note: format!(
                 "Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease; its log says whether it does. Do not delete the VolumeAttachment: the disk may still be attached."
             ),
-        ));
+        });
     }
     let waited = waiting.waited()?;
     if waited > SLOW && is_attached_by_nobody(waiting) {
         let node = waiting.pod.node.as_deref()?;
-        return Some((
-            format!(
+        return Some(Stall {
+            explanation: format!(
                 "Node {node} waits for the volume, nobody else has it, and nothing attaches it: there is no VolumeAttachment for that node. The attach-detach controller makes one within seconds."
             ),
-            SuggestedAction::check(
+            check: SuggestedAction::check(
                 waiting.kubectl(&["get", "node", node, "-o", MANAGED]),
                 "Nothing. It must print true. Where it does not, the kubelet attaches volumes itself, and CSI drivers do not work.",
             ),
-            "Look whether kube-controller-manager runs, whose attach-detach controller makes VolumeAttachments; its log says what it lacks.".to_owned(),
-        ));
+            note: "Look whether kube-controller-manager runs, whose attach-detach controller makes VolumeAttachments; its log says what it lacks.".to_owned(),
+        });
     }
     // Nodes that keep a volume that none of their pods uses.
-    let mut kept = foreign.filter(|it| it.is_settled() && !is_used(waiting, it));
-    kept.find_map(|VolumeAttachment { node, .. }| match Examined::of(waiting.index, node).health {
-        Health::Alive if waited > SLOW => Some((
-            format!(
+    waiting
+        .foreign_attachments()
+        .filter(|attachment| attachment.is_settled() && !is_used(waiting, attachment))
+        .find_map(|attachment| never_detached(waiting, &attachment.node, waited))
+}
+
+/// Explains why a node keeps a volume that none of its pods uses, if it keeps it for too long.
+fn never_detached(waiting: &WaitingPod<'_>, node: &str, waited: i64) -> Option<Stall> {
+    let driver = waiting.driver();
+    match Examined::of(waiting.index, node).health {
+        Health::Alive if waited > SLOW => Some(Stall {
+            explanation: format!(
                 "No pod uses the volume on node {node}, but the kubelet of {node} has not unmounted it, and Kubernetes never detaches by force from a healthy node."
             ),
-            SuggestedAction::check(
+            check: SuggestedAction::check(
                 waiting.kubectl(&["get", "node", node, "-o", "jsonpath={.status.volumesInUse}"]),
                 "Nothing. What is listed there, the kubelet has not unmounted.",
             ),
-            format!(
+            note: format!(
                 "The logs of the kubelet of {node}, and of the node plugin of {driver} there, say why it is still mounted. A restart of the kubelet often helps; a drain and a restart of {node} always does."
             ),
-        )),
-        Health::NotReady if waited > FORCED => Some((
-            format!(
+        }),
+        Health::NotReady if waited > FORCED => Some(Stall {
+            explanation: format!(
                 "No pod uses the volume on node {node}, which is not Ready, and Kubernetes should have detached it by force by now. Its controller manager may run with --disable-force-detach-on-timeout: then it never does."
             ),
-            SuggestedAction::check(
+            check: SuggestedAction::check(
                 waiting.kubectl(&["describe", "node", node]),
                 "Nothing. Its conditions say what it lacks.",
             ),
-            format!(
+            note: format!(
                 "Bring node {node} back to Ready: its kubelet then lets the volume go. If that is not possible, power the machine off and check that it is off; after that, the taint {OUT_OF_SERVICE} on {node} has its pods deleted and its volumes detached."
             ),
-        )),
+        }),
         _ => None,
-    })
+    }
 }
 
 /// The number of seconds for which the driver has reported nothing of the attachment, if that is
@@ -140,6 +154,5 @@ fn is_attached_by_nobody(waiting: &WaitingPod<'_>) -> bool {
 
 /// Whether a pod on the node of the attachment uses the volume.
 fn is_used(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> bool {
-    let mut users = waiting.users();
-    users.any(|user| user.node.as_ref() == Some(&attachment.node))
+    waiting.users().any(|user| user.node.as_ref() == Some(&attachment.node))
 }

@@ -9,7 +9,7 @@ use engine::model::storage_class::StorageClass;
 use engine::model::volume::Volume;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let (explanation, mut steps) = lack(waiting)?;
+    let Judgement { explanation, mut steps } = explain_missing(waiting)?;
     if waiting.found_claim().is_some() {
         let describe = SuggestedAction::check(
             waiting.in_namespace(&["describe", &format!("pvc/{}", waiting.claim)]),
@@ -17,23 +17,23 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         );
         steps.insert(0, describe);
     }
-    Some((explanation, steps))
+    Some(Judgement { explanation, steps })
 }
 
 /// Explains why the claim has no volume, and gives the steps without the look at the claim.
-fn lack(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+fn explain_missing(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let (pod, claim) = (&waiting.pod.meta.name, waiting.claim);
     let namespace = &waiting.pod.meta.namespace;
     let found = waiting.found_claim();
-    if found.is_some_and(|it| it.metadata.is_being_deleted()) && waiting.is_said(CLAIM_ENDS) {
-        return Some((
-            format!(
+    if found.is_some_and(|found| found.metadata.is_being_deleted()) && waiting.is_said(CLAIM_ENDS) {
+        return Some(Judgement {
+            explanation: format!(
                 "Claim \"{claim}\" is being deleted, and no new pod starts with a claim that is being deleted."
             ),
-            note(
+            steps: note(
                 "A claim that is being deleted is gone once no pod uses it, and its data with it unless the reclaim policy of its volume is Retain. If the data is still needed, copy it before the last pod that runs is stopped.",
             ),
-        ));
+        });
     }
     if !waiting.has_no_volume() || !waiting.is_certain {
         return None;
@@ -49,67 +49,67 @@ fn lack(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         let create = SuggestedAction::note(
             "Create the claim, or correct the name in the pod's template. The pod starts once the claim exists and has a volume.",
         );
-        return Some((explanation, vec![list, create]));
+        return Some(Judgement { explanation, steps: vec![list, create] });
     };
     let warning = waiting.claim_warning();
-    if let Some(volume) = waiting.volume.as_deref() {
+    if let Some(name) = waiting.volume.as_deref() {
         let taken = waiting.volume_of_another_claim();
         if let Some(volume) = waiting.unbound_volume().or(taken) {
             // Until the controller that binds claims has judged a claim, one that will be Lost is
             // still Pending, and a Pending claim needs other steps.
             let has_spoken = is_lost(waiting) || warning.is_some();
             let is_taken = taken.is_some() && !volume.metadata.is_being_deleted();
-            let explain = if is_taken { of_another } else { unfit };
+            let explain = if is_taken { of_another } else { wrong_volume };
             return (has_spoken || delay::is_over(waiting)).then(|| explain(waiting, volume));
         }
         let was_bound = is_lost(waiting) || !found.status.access_modes.is_empty();
         return Some(if was_bound {
-            (
-                format!(
-                    "Claim \"{claim}\" is bound to PersistentVolume {volume}, which does not exist any more."
+            Judgement {
+                explanation: format!(
+                    "Claim \"{claim}\" is bound to PersistentVolume {name}, which does not exist any more."
                 ),
-                note(
+                steps: note(
                     "If the disk still exists in the storage back end, create a PersistentVolume for it with the old name, whose claimRef has the namespace, name and uid of this claim. Otherwise delete the claim, create it anew and restore a backup into it.",
                 ),
-            )
+            }
         } else {
-            (
-                format!(
-                    "Claim \"{claim}\" asks for PersistentVolume {volume} in spec.volumeName, and there is none of that name."
+            Judgement {
+                explanation: format!(
+                    "Claim \"{claim}\" asks for PersistentVolume {name} in spec.volumeName, and there is none of that name."
                 ),
-                note(
+                steps: note(
                     "A claim's spec.volumeName cannot be changed: delete the claim, as it holds no data, and create it with the name of a volume that exists or without one.",
                 ),
-            )
+            }
         });
     }
     if warning.is_none() && waiting.pod.node.is_none() && !delay::is_over(waiting) {
         return None;
     }
     Some(match warning.or_else(|| waiting.claim_event(|_| true)) {
-        Some(said) => (
-            format!(
+        Some(said) => Judgement {
+            explanation: format!(
                 "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. {}: \"{}\".",
                 speaker(waiting, said),
                 said.trim().trim_end_matches('.'),
             ),
-            answer(waiting, said),
-        ),
-        None => (
-            format!(
+            steps: steps_for(waiting, said),
+        },
+        None => Judgement {
+            explanation: format!(
                 "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. No Event says why any more.{}",
                 waiting
                     .class()
                     .map(|class| format!(" Its StorageClass is {class}."))
                     .unwrap_or_default()
             ),
-            vec![
+            steps: vec![
                 classes(waiting),
                 SuggestedAction::note(
                     "Check that the StorageClass exists and that its provisioner runs; for the rest, see the log of the container csi-provisioner.",
                 ),
             ],
-        ),
+        },
     })
 }
 
@@ -122,25 +122,25 @@ fn of_another(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
     let is_former = former_owner(waiting, volume);
     let owner = match &volume.spec.claim_ref {
         _ if is_former => "an earlier claim of the same name".to_owned(),
-        Some(it) => format!("claim {}/{}", it.namespace, it.name),
+        Some(owner) => format!("claim {}/{}", owner.namespace, owner.name),
         None => "another claim".to_owned(),
     };
     let explanation = format!(
         "Claim \"{}\" asks for PersistentVolume {} in spec.volumeName, and that volume is still bound to {owner}.",
         waiting.claim, volume.metadata.name
     );
-    let ways = if is_former {
+    let steps = if is_former {
         rebind(waiting, volume)
     } else {
         note(
             "Name another volume: delete this claim, as it holds no data, and create it with the name of a volume that is free. A volume becomes free once its own claim is deleted and its spec.claimRef is removed; look first whose data is on it.",
         )
     };
-    (explanation, ways)
+    Judgement { explanation, steps }
 }
 
 /// The claim requests this volume, but is not bound to it.
-fn unfit(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
+fn wrong_volume(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
     let is_ending = volume.metadata.is_being_deleted();
     let reason = match waiting.claim_warning() {
         _ if is_ending => "That volume is being deleted.".to_owned(),
@@ -151,7 +151,7 @@ fn unfit(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
         "Claim \"{}\" asks for PersistentVolume {} in spec.volumeName, and is not bound to it. {reason}",
         waiting.claim, volume.metadata.name
     );
-    let ways = if is_ending {
+    let steps = if is_ending {
         note(
             "Delete the claim, as it holds no data, and create it with the name of a volume that stays, or without one.",
         )
@@ -162,26 +162,26 @@ fn unfit(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
             "A claim fits a volume that has its class, its volumeMode, all of its access modes and at least its size. If this one does not fit, delete it, as it holds no data, and create it so that it fits.",
         )
     };
-    (explanation, ways)
+    Judgement { explanation, steps }
 }
 
 /// Whether the claim was once bound, but no longer is.
 fn is_lost(waiting: &WaitingPod<'_>) -> bool {
-    let claim = waiting.found_claim();
-    claim.is_some_and(|it| it.status.phase == ClaimPhase::Lost)
+    waiting.found_claim().is_some_and(|claim| claim.status.phase == ClaimPhase::Lost)
 }
 
 /// Whether the volume belonged to a deleted claim of the same name.
 fn former_owner(waiting: &WaitingPod<'_>, volume: &Volume) -> bool {
-    let owner = volume.spec.claim_ref.as_ref();
-    owner.is_some_and(|it| it.namespace == waiting.pod.meta.namespace && it.name == *waiting.claim)
+    volume.spec.claim_ref.as_ref().is_some_and(|owner| {
+        owner.namespace == waiting.pod.meta.namespace && owner.name == *waiting.claim
+    })
 }
 
 /// Names the component that reports that there is no volume.
 fn speaker(waiting: &WaitingPod<'_>, said: &str) -> String {
     let is_of_binder = said.to_lowercase().contains(OF_THE_BINDER);
     let driver = waiting.storage_class().map(StorageClass::driver);
-    match driver.filter(|it| !is_of_binder && !it.is_empty()) {
+    match driver.filter(|name| !is_of_binder && !name.is_empty()) {
         Some(driver) => format!("Its provisioner ({driver}) says"),
         None => "Kubernetes says".to_owned(),
     }
@@ -237,13 +237,12 @@ fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
 }
 
 /// The steps for a message of the provisioner.
-fn answer(waiting: &WaitingPod<'_>, said: &str) -> Vec<SuggestedAction> {
+fn steps_for(waiting: &WaitingPod<'_>, said: &str) -> Vec<SuggestedAction> {
     let message = said.to_lowercase();
-    let known = KNOWN.into_iter().find(|(words, _)| words.iter().any(|it| message.contains(*it)));
-    let claim = waiting.found_claim();
-    let is_copy = claim.is_some_and(Claim::has_data_source);
-    let notes = known.map(|(_, advice)| advice).into_iter();
-    let notes = notes.chain(is_copy.then_some(SOURCE));
+    let known =
+        KNOWN.into_iter().find(|(words, _)| words.iter().any(|word| message.contains(*word)));
+    let is_copy = waiting.found_claim().is_some_and(Claim::has_data_source);
+    let notes = known.map(|(_, advice)| advice).into_iter().chain(is_copy.then_some(SOURCE));
     [classes(waiting)].into_iter().chain(notes.map(SuggestedAction::note)).collect()
 }
 

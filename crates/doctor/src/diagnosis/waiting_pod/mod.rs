@@ -61,17 +61,23 @@ impl<'a> WaitingPod<'a> {
     /// Every pod that waits for a volume, once for each volume. If nothing shows which volume keeps
     /// a pod from starting, its first one stands for all.
     pub(super) fn all(index: &'a Index<'a>) -> Vec<Self> {
-        let pods = index.facts.observed.pods.iter();
-        // A pod that cannot end may keep its successor from being created.
-        pods.filter(|pod| pod.is_starting() || (pod.is_ending() && pod.is_living()))
+        index
+            .facts
+            .observed
+            .pods
+            .iter()
+            // A pod that cannot end may keep its successor from being created.
+            .filter(|pod| pod.is_starting() || (pod.is_ending() && pod.is_living()))
             .flat_map(|pod| Self::of_pod(index, pod))
             .collect()
     }
 
     fn of_pod(index: &'a Index<'a>, pod: &'a Pod) -> Vec<Self> {
-        let claims = pod.claims.iter();
-        let all = claims.map(|claim| Self::of(index, pod, claim));
-        let (certain, others): (Vec<_>, Vec<_>) = all.partition(|it| it.is_certain);
+        let (certain, others): (Vec<_>, Vec<_>) = pod
+            .claims
+            .iter()
+            .map(|claim| Self::of(index, pod, claim))
+            .partition(|waiting| waiting.is_certain);
         if certain.is_empty() && !pod.is_ending() {
             others.into_iter().take(1).collect()
         } else {
@@ -82,20 +88,17 @@ impl<'a> WaitingPod<'a> {
     fn of(index: &'a Index<'a>, pod: &'a Pod, claim: &'a Text) -> Self {
         let namespace = &pod.meta.namespace;
         let objects = index.facts.objects;
-        let found = objects.view.claim(namespace, claim).found();
-        let volume = found.and_then(|found| {
-            let named = Some(found.spec.volume_name.clone()).filter(|name| !name.is_empty());
-            named.or_else(|| {
-                let volume = objects.view.volume_of(&found.metadata)?;
-                Some(volume.metadata.name.clone())
-            })
+        let volume = objects.view.claim(namespace, claim).found().and_then(|found| {
+            Some(found.spec.volume_name.clone())
+                .filter(|name| !name.is_empty())
+                .or_else(|| Some(objects.view.volume_of(&found.metadata)?.metadata.name.clone()))
         });
         let mut waiting = Self {
             index,
             pod,
             claim,
             used: volumes::of_claim(claim, namespace, objects),
-            attachments: volume.as_deref().map_or(&[], |it| index.attachments(it)),
+            attachments: volume.as_deref().map_or(&[], |name| index.attachments(name)),
             volume,
             said: None,
             holders: Vec::new(),
@@ -131,19 +134,22 @@ impl<'a> WaitingPod<'a> {
 
     /// The other pods that use the claim and have a node.
     pub(super) fn users(&self) -> impl Iterator<Item = &'a Pod> {
-        let users = self.index.users(&self.pod.meta.namespace, self.claim);
         let own = &self.pod.meta.name;
-        let users = users.iter().copied();
-        users.filter(move |other| other.is_living() && other.meta.name != *own)
+        self.index
+            .users(&self.pod.meta.namespace, self.claim)
+            .iter()
+            .copied()
+            .filter(move |other| other.is_living() && other.meta.name != *own)
     }
 
     /// Whether a pod that uses the claim has the volume, rather than waiting for it itself.
     fn holds_volume(&self, user: &Pod) -> bool {
-        let mut attachments = self.attachments.iter();
         user.mounted
             || user.phase == "Running"
             || !self.is_attached()
-            || attachments.any(|it| it.is_settled() && user.node.as_ref() == Some(&it.node))
+            || self.attachments.iter().any(|attachment| {
+                attachment.is_settled() && user.node.as_ref() == Some(&attachment.node)
+            })
     }
 
     /// The message of an Event or of the scheduler about the pod and this volume.
@@ -158,8 +164,8 @@ impl<'a> WaitingPod<'a> {
             return self.event(&MOUNT);
         }
         self.event(&[ATTACH]).or_else(|| {
-            self.event(&MOUNT).filter(|it| {
-                IN_USE_BY_ANOTHER_POD.is_in(it) || !self.is_attached() || self.volume.is_none()
+            self.event(&MOUNT).filter(|said| {
+                IN_USE_BY_ANOTHER_POD.is_in(said) || !self.is_attached() || self.volume.is_none()
             })
         })
     }
@@ -171,11 +177,13 @@ impl<'a> WaitingPod<'a> {
 
     /// The message of Kubernetes about the pod, even if it is not about this volume.
     pub(super) fn words(&self) -> Option<&'a str> {
-        let of_pod = || {
-            let mut events = self.index.events(self.pod);
-            events.next().map(|event| event.message.as_str())
-        };
-        self.said.or_else(|| self.claim_warning()).or_else(|| of_pod().filter(|_| !self.is_certain))
+        self.said.or_else(|| self.claim_warning()).or_else(|| {
+            self.index
+                .events(self.pod)
+                .next()
+                .map(|event| event.message.as_str())
+                .filter(|_| !self.is_certain)
+        })
     }
 
     /// The pod that owns the claim of its generic ephemeral volume: the claim is deleted together
@@ -189,12 +197,13 @@ impl<'a> WaitingPod<'a> {
     /// known.
     fn event(&self, reasons: &[&str]) -> Option<&'a str> {
         let named = self.volume.as_ref().map(|name| format!("\"{name}\""));
-        let mut events = self.index.events(self.pod);
-        let found = events.find(|event| {
-            reasons.contains(&event.reason.as_str())
-                && named.as_ref().is_none_or(|named| event.message.contains(named))
-        });
-        found.map(|event| event.message.as_str())
+        self.index
+            .events(self.pod)
+            .find(|event| {
+                reasons.contains(&event.reason.as_str())
+                    && named.as_ref().is_none_or(|named| event.message.contains(named))
+            })
+            .map(|event| event.message.as_str())
     }
 
     /// The kubelet's message if the volume could be mounted on the pod's node but the mount fails.
@@ -207,22 +216,25 @@ impl<'a> WaitingPod<'a> {
 
     /// The driver's message if it refuses to attach the volume to the pod's node.
     pub(super) fn refusal(&self) -> Option<&'a str> {
-        let own = self.own_attachment();
-        own.and_then(|it| it.attach_error.as_deref())
+        self.own_attachment().and_then(|attachment| attachment.attach_error.as_deref())
     }
 
     /// Another attachment that has the volume, if the driver refuses a second one although the
     /// volume's access modes promise it.
     pub(super) fn mislabelled(&self) -> Option<&'a VolumeAttachment> {
         let refused = self.refusal().or(self.said)?;
-        let mut others = self.attachments.iter().copied();
-        let other = others.find(|it| it.is_settled() && self.pod.node.as_ref() != Some(&it.node));
-        other.filter(|_| {
-            matches!(
-                self.used.attach_constraint,
-                AttachConstraint::Free | AttachConstraint::Driver(_)
-            ) && ATTACHED_ELSEWHERE.is_in(refused)
-        })
+        self.attachments
+            .iter()
+            .copied()
+            .find(|attachment| {
+                attachment.is_settled() && self.pod.node.as_ref() != Some(&attachment.node)
+            })
+            .filter(|_| {
+                matches!(
+                    self.used.attach_constraint,
+                    AttachConstraint::Free | AttachConstraint::Driver(_)
+                ) && ATTACHED_ELSEWHERE.is_in(refused)
+            })
     }
 
     /// Whether the driver refuses to mount the volume twice on one node.
@@ -253,8 +265,9 @@ impl<'a> WaitingPod<'a> {
 
     /// The name of the class, if it is known.
     pub(super) fn class(&self) -> Option<&'a str> {
-        let class = self.storage_class().map(|it| it.metadata.name.as_str());
-        class.or_else(|| self.found_claim()?.class())
+        self.storage_class()
+            .map(|class| class.metadata.name.as_str())
+            .or_else(|| self.found_claim()?.class())
     }
 
     /// The volume that the claim requests by name, if that volume belongs to another claim or to an
@@ -274,9 +287,10 @@ impl<'a> WaitingPod<'a> {
     /// The volume that the claim requests by name, if the claim is not bound to it.
     pub(super) fn unbound_volume(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
-        let is_unbound = claim.status.phase != ClaimPhase::Other;
-        let volume = self.view().volume(&claim.spec.volume_name).found();
-        volume.filter(|_| is_unbound)
+        self.view()
+            .volume(&claim.spec.volume_name)
+            .found()
+            .filter(|_| claim.status.phase != ClaimPhase::Other)
     }
 
     /// Whether the claim gets its volume only once the scheduler has chosen a node for the pod.
@@ -292,9 +306,10 @@ impl<'a> WaitingPod<'a> {
     /// The latest Event about the claim that `is_meant` accepts.
     pub(super) fn claim_event(&self, is_meant: impl Fn(&Event) -> bool) -> Option<&'a str> {
         let claim = self.found_claim()?;
-        let mut events = self.index.events_of(&claim.metadata);
-        let found = events.find(|it| it.is_about_claim(&claim.metadata) && is_meant(it));
-        found.map(|event| event.message.as_str())
+        self.index
+            .events_of(&claim.metadata)
+            .find(|event| event.is_about_claim(&claim.metadata) && is_meant(event))
+            .map(|event| event.message.as_str())
     }
 
     /// The first pod that has the volume and is overdue, and for how many seconds: the pod that
@@ -305,9 +320,9 @@ impl<'a> WaitingPod<'a> {
         let is_in_the_way = |pod: &&Pod| {
             self.used.attach_constraint == AttachConstraint::SinglePod || pod.node != self.pod.node
         };
-        let holders = self.holders.iter().copied().filter(is_in_the_way);
-        let mut pods = own.into_iter().chain(holders);
-        pods.find_map(|pod| Some((pod, self.overdue(pod)?)))
+        own.into_iter()
+            .chain(self.holders.iter().copied().filter(is_in_the_way))
+            .find_map(|pod| Some((pod, self.overdue(pod)?)))
     }
 
     /// The number of seconds for which the pod has waited, if that is known.
@@ -329,16 +344,19 @@ impl<'a> WaitingPod<'a> {
         self.users().next().is_none()
             && self.pod.node.is_none()
             && self.is_said(NO_POD_TO_FOLLOW)
-            && self.workload().is_some_and(|it| self.matches_itself(it))
+            && self.workload().is_some_and(|workload| self.matches_itself(workload))
     }
 
     /// Whether pods of the workload match the affinity of its template, so that the first of them
     /// may run on any node.
     pub(super) fn matches_itself(&self, workload: &Workload) -> bool {
         let facts = self.index.facts.objects;
-        let mut terms = workload.template.affinity.iter();
         workload.kind != WorkloadKind::Pod
-            && terms.all(|term| affinity::matches_itself(term, workload, facts))
+            && workload
+                .template
+                .affinity
+                .iter()
+                .all(|term| affinity::matches_itself(term, workload, facts))
     }
 
     /// Whether the driver attaches its volumes. A single-pod volume may belong to a driver that
@@ -349,9 +367,10 @@ impl<'a> WaitingPod<'a> {
     }
 
     pub(super) fn is_csi(&self) -> bool {
-        let volume = self.volume.as_deref();
-        let found = volume.and_then(|name| self.view().volume(name).found());
-        found.is_some_and(|volume| volume.csi_driver().is_some())
+        self.volume
+            .as_deref()
+            .and_then(|name| self.view().volume(name).found())
+            .is_some_and(|volume| volume.csi_driver().is_some())
     }
 
     /// The name of the driver for sentences.
@@ -364,34 +383,35 @@ impl<'a> WaitingPod<'a> {
 
     /// The attachment to the pod's own node.
     pub(super) fn own_attachment(&self) -> Option<&'a VolumeAttachment> {
-        let mut attachments = self.attachments.iter().copied();
-        attachments.find(|it| self.pod.node.as_ref() == Some(&it.node))
+        self.attachments
+            .iter()
+            .copied()
+            .find(|attachment| self.pod.node.as_ref() == Some(&attachment.node))
     }
 
     /// Whether the volume is attached to the pod's own node and stays there.
     pub(super) fn is_attached_to_its_node(&self) -> bool {
-        let own = self.own_attachment();
-        own.is_some_and(VolumeAttachment::is_settled)
+        self.own_attachment().is_some_and(VolumeAttachment::is_settled)
     }
 
     /// The attachments to show: only that to the pod's node if several nodes can have the volume.
     pub(super) fn shown_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
-        let own = self.own_attachment().into_iter();
-        own.chain(self.foreign_attachments())
+        self.own_attachment().into_iter().chain(self.foreign_attachments())
     }
 
     /// The attachments to other nodes, if they are in the way.
     pub(super) fn foreign_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
         let is_exclusive = self.is_for_one_node();
         let own = self.pod.node.as_ref();
-        let attachments = self.attachments.iter().copied();
-        attachments.filter(move |it| is_exclusive && own != Some(&it.node))
+        self.attachments
+            .iter()
+            .copied()
+            .filter(move |attachment| is_exclusive && own != Some(&attachment.node))
     }
 
     /// The other pods that have the volume and are not terminating.
     pub(super) fn staying(&self) -> impl Iterator<Item = &'a Pod> {
-        let holders = self.holders.iter().copied();
-        holders.filter(|holder| !holder.is_ending())
+        self.holders.iter().copied().filter(|holder| !holder.is_ending())
     }
 
     /// Whether one of the staying pods is on the node.
@@ -415,32 +435,38 @@ impl<'a> WaitingPod<'a> {
     /// attached, the nodes of the holders count. A node does not have the volume while the driver
     /// has yet to attach it there.
     pub(super) fn holding_nodes(&self) -> BTreeSet<Text> {
-        let mut nodes: BTreeSet<Text> = if self.attachments.iter().any(|it| it.attached) {
-            let attached = self.foreign_attachments().filter(|it| it.attached);
-            attached.map(|it| it.node.clone()).collect()
-        } else {
-            self.nodes_of_holders().collect()
-        };
+        let mut nodes: BTreeSet<Text> =
+            if self.attachments.iter().any(|attachment| attachment.attached) {
+                self.foreign_attachments()
+                    .filter(|attachment| attachment.attached)
+                    .map(|attachment| attachment.node.clone())
+                    .collect()
+            } else {
+                self.nodes_of_holders().collect()
+            };
         nodes.extend(self.pod.node.clone().filter(|_| self.pod.is_ending()));
         nodes
     }
 
     fn nodes_of_holders(&self) -> impl Iterator<Item = Text> {
-        let apart = self.holders.iter().filter(|it| it.node != self.pod.node);
-        apart.filter_map(|it| it.node.clone())
+        self.holders
+            .iter()
+            .filter(|holder| holder.node != self.pod.node)
+            .filter_map(|holder| holder.node.clone())
     }
 
     /// The names of the nodes to show, each once.
     pub(super) fn shown_nodes(&self) -> BTreeSet<Text> {
-        let attached = self.shown_attachments().map(|it| it.node.clone());
-        let nodes = attached.chain(self.nodes_of_holders());
-        nodes.chain(self.pod.node.clone()).collect()
+        self.shown_attachments()
+            .map(|attachment| attachment.node.clone())
+            .chain(self.nodes_of_holders())
+            .chain(self.pod.node.clone())
+            .collect()
     }
 
     /// The first of the holding nodes that `is_meant` accepts.
     pub(super) fn holding_node(&self, is_meant: impl Fn(&Examined) -> bool) -> Option<Examined> {
-        let nodes = self.holding_nodes().into_iter();
-        nodes.map(|name| Examined::of(self.index, &name)).find(is_meant)
+        self.holding_nodes().into_iter().map(|name| Examined::of(self.index, &name)).find(is_meant)
     }
 
     /// The first of the holding nodes that does not answer or no longer exists.

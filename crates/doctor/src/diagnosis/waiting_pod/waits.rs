@@ -6,7 +6,6 @@ use crate::diagnosis::messages::{
     TAKEN_BY_ANOTHER_POD,
 };
 use engine::analysis::AttachConstraint;
-use engine::model::live_pod::Pod;
 use engine::model::strategy::Strategy;
 use engine::model::workload::WorkloadKind;
 use engine::snapshot::Lookup;
@@ -43,10 +42,9 @@ impl WaitingPod<'_> {
         if self.is_attached_to_its_node() || self.said.is_some() {
             return self.said.is_some();
         }
-        let elsewhere = |holder: &&Pod| holder.node != self.pod.node;
         let is_seen = self.own_attachment().is_some()
             || self.foreign_attachments().next().is_some()
-            || self.holders.iter().any(elsewhere)
+            || self.holders.iter().any(|holder| holder.node != self.pod.node)
             || (self.is_csi() && self.index.facts.observed.has_read("volumeattachments"));
         self.is_attached() && is_seen
     }
@@ -85,14 +83,13 @@ impl WaitingPod<'_> {
     /// of one name, and a Deployment with the strategy Recreate has no new pod beside an old one.
     /// The successor of an evicted pod is created at once.
     pub(super) fn is_replaced_after_deletion(&self) -> bool {
-        let of_its_workload = |other: &&Pod| {
-            other.meta.name != self.pod.meta.name
-                && !other.is_ending()
-                && other.workload() == self.pod.workload()
-        };
-        let namespace = &self.pod.meta.namespace;
-        let users = self.index.users(namespace, self.claim);
-        if users.iter().any(of_its_workload) {
+        let has_another =
+            self.index.users(&self.pod.meta.namespace, self.claim).iter().any(|other| {
+                other.meta.name != self.pod.meta.name
+                    && !other.is_ending()
+                    && other.workload() == self.pod.workload()
+            });
+        if has_another {
             return false;
         }
         match self.workload() {

@@ -191,12 +191,14 @@ impl<'a> Request<'a> {
     /// # Errors
     /// Fails if not even a uid can be read.
     pub(super) fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
-        let text = str::from_utf8(body).map_err(serde_json::Error::custom);
-        let text = text.map_err(MalformedReview::NotJson)?;
+        let text = str::from_utf8(body)
+            .map_err(serde_json::Error::custom)
+            .map_err(MalformedReview::NotJson)?;
         // An error may quote all of the text, so it is dropped before the next one is made.
-        let in_place = Envelope::read(text, Some(&room_for(text.len()))).ok();
-        let found = in_place.map_or_else(|| Envelope::read(text, None), Ok);
-        let envelope = found.map_err(MalformedReview::NotJson)?;
+        let envelope = Envelope::read(text, Some(&room_for(text.len())))
+            .ok()
+            .map_or_else(|| Envelope::read(text, None), Ok)
+            .map_err(MalformedReview::NotJson)?;
         let mut request = envelope.request.ok_or(MalformedReview::NoRequest)?;
         request.body = text;
         let uid: Text = value(request.fields[0]).map_err(MalformedReview::NotJson)?;
@@ -205,8 +207,9 @@ impl<'a> Request<'a> {
             1..=LONGEST_UID => {}
             _ => return Err(MalformedReview::LongUid),
         }
-        let version = value::<Text>(envelope.api_version);
-        let read = match version.and_then(|it| Ok((it, value::<Text>(envelope.kind)?))) {
+        let version_and_kind = value::<Text>(envelope.api_version)
+            .and_then(|version| Ok((version, value::<Text>(envelope.kind)?)));
+        let read = match version_and_kind {
             Ok((api_version, kind)) if api_version == API_VERSION && kind == "AdmissionReview" => {
                 request.read_rest()
             }
@@ -221,11 +224,9 @@ impl<'a> Request<'a> {
 
     /// Reads the fields, and the objects unless they were read in place; an error is a sentence.
     fn read_rest(&mut self) -> Result<(), String> {
-        let read = self.read_fields();
-        read.map_err(|error| not_checked("request", &error))?;
+        self.read_fields().map_err(|error| not_checked("request", &error))?;
         if self.fields[OBJECT].or(self.fields[OLD_OBJECT]).is_some() {
-            let read = self.read_objects();
-            read.map_err(|error| not_checked("object", &error))?;
+            self.read_objects().map_err(|error| not_checked("object", &error))?;
         }
         self.complete();
         Ok(())
@@ -261,8 +262,8 @@ impl<'a> Request<'a> {
         let documents = *self.documents.get_or_init(|| documents(&self.fields));
         let mut room = room_for(self.body.len());
         for (field, json) in [OBJECT, OLD_OBJECT].into_iter().zip(documents) {
-            let object = json.map(|json| object(kind, json, &mut room));
-            self.set(field, object.transpose()?, &room);
+            let object = json.map(|json| object(kind, json, &mut room)).transpose()?;
+            self.set(field, object, &room);
         }
         Ok(())
     }
@@ -284,9 +285,11 @@ impl<'a> Request<'a> {
     /// place, the first call looks for them in the body.
     pub(super) fn documents(&self) -> [Option<&'a RawValue>; 2] {
         *self.documents.get_or_init(|| {
-            let envelope = Envelope::read(self.body, None);
-            let request = envelope.ok().and_then(|it| it.request);
-            documents(&request.unwrap_or_default().fields)
+            let request = Envelope::read(self.body, None)
+                .ok()
+                .and_then(|envelope| envelope.request)
+                .unwrap_or_default();
+            documents(&request.fields)
         })
     }
 
@@ -294,8 +297,6 @@ impl<'a> Request<'a> {
     pub(super) fn reference(&self) -> ObjectRef {
         let target = &self.target;
         let object = self.object.as_deref().or(self.old_object.as_deref());
-        let shown = object.map(|object| object.metadata().shown_name());
-        let shown = shown.filter(|name| !name.is_empty());
         ObjectRef {
             api_version: if target.group.is_empty() {
                 target.version.clone()
@@ -304,7 +305,10 @@ impl<'a> Request<'a> {
             },
             kind: target.kind_name.clone(),
             namespace: (!self.namespace.is_empty()).then(|| self.namespace.clone()),
-            name: shown.unwrap_or_else(|| self.name.clone()),
+            name: object
+                .map(|object| object.metadata().shown_name())
+                .filter(|name| !name.is_empty())
+                .unwrap_or_else(|| self.name.clone()),
         }
     }
 
@@ -346,8 +350,7 @@ fn object(kind: ObjectKind, json: &RawValue, room: &mut ListRoom) -> serde_json:
             let Ok(tree) = document::tree(json) else {
                 return Err(error);
             };
-            let object = kind.read(&tree.to_string(), room);
-            object.map_err(|_| error)
+            kind.read(&tree.to_string(), room).map_err(|_| error)
         }
     }
 }

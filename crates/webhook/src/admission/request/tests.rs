@@ -32,13 +32,12 @@ fn what_api_servers_send_is_read_in_whatever_order() {
         let read = Request::read(review.as_bytes()).unwrap();
         assert_eq!(read.problem, None, "{review}");
         assert!(read.object.is_some(), "{review}");
-        let tree: serde_json::Value = serde_json::from_str(review).unwrap();
-        let mut turned = tree.clone();
-        let fields = turned["request"].as_object().cloned().unwrap();
-        let fields: serde_json::Map<_, _> = fields.into_iter().rev().collect();
-        turned["request"] = fields.into();
-        let turned = turned.to_string();
-        let turned = Request::read(turned.as_bytes()).unwrap();
+        let mut tree: serde_json::Value = serde_json::from_str(review).unwrap();
+        let fields: serde_json::Map<_, _> =
+            tree["request"].as_object().cloned().unwrap().into_iter().rev().collect();
+        tree["request"] = fields.into();
+        let body = tree.to_string();
+        let turned = Request::read(body.as_bytes()).unwrap();
         assert_eq!(turned.uid, read.uid);
         assert_eq!(turned.object, read.object);
         assert_eq!(turned.old_object, read.old_object);
@@ -48,7 +47,7 @@ fn what_api_servers_send_is_read_in_whatever_order() {
 
 #[test]
 fn objects_are_read_alike_in_place_and_from_the_text() {
-    let shown = |fields: &str, key: &str| {
+    let without_text = |fields: &str, key: &str| {
         let body = review(&format!(r#"{fields}"{key}":"u","#));
         let mut request = Request::read(body.as_bytes()).unwrap();
         request.documents();
@@ -62,7 +61,7 @@ fn objects_are_read_alike_in_place_and_from_the_text() {
             for old in ["null", r#"{"metadata":{"name":"old"}}"#, "[]", &long] {
                 let fields = format!(r#"{kind}"object":{object},"oldObject":{old},"#);
                 // A second uid after the objects is in the wrong place.
-                assert_eq!(shown(&fields, "uid"), shown(&fields, "UXD"));
+                assert_eq!(without_text(&fields, "uid"), without_text(&fields, "UXD"));
             }
         }
     }
@@ -128,7 +127,7 @@ fn what_cannot_be_read_is_said_with_the_uid() {
     // Fields that are not read may have any depth.
     assert_eq!(replicas(&object(&format!(r#"{{"unread":{deep}}}"#))), 1);
     let mut bytes = review(r#""name":"HERE","#).into_bytes();
-    let at = bytes.windows(4).position(|it| it == b"HERE").unwrap();
+    let at = bytes.windows(4).position(|window| window == b"HERE").unwrap();
     bytes[at] = 0xFF;
     let refused = Request::read(&bytes).unwrap_err().to_string();
     assert!(refused.contains("utf-8"), "{refused}");
