@@ -119,7 +119,7 @@ impl Special {
             Self::Link(target) => std::os::unix::fs::symlink(target, place).unwrap(),
             Self::Size(bytes) => fs::File::create(place).unwrap().set_len(bytes).unwrap(),
             Self::Pipe(()) => {
-                assert!(Command::new("mkfifo").arg(place).status().unwrap().success())
+                assert!(Command::new("mkfifo").arg(place).status().unwrap().success());
             }
             Self::Latin1(text) => {
                 let encoded = text.chars().map(|c| u8::try_from(u32::from(c)).unwrap());
