@@ -343,7 +343,7 @@ impl Incident {
     /// Runs a command in a shell, exactly as printed; returns its output.
     pub(crate) fn run(&self, command: &str) -> String {
         let mut commands = of_block(command);
-        commands.retain(|command| command != "set -e");
+        commands.retain(|line| line != "set -e");
         self.ran.lock().unwrap().extend(commands);
         self.shell(command)
     }
