@@ -306,10 +306,13 @@ impl ControlPlane {
                 // Otherwise pods would wait for the controller manager, which also makes this
                 // account and may be first.
                 let accounts = kube::Api::<ServiceAccount>::namespaced(self.client(), &name);
-                let manifest = json!({ "metadata": { "name": "default" } });
-                let account = serde_json::from_value(manifest).unwrap();
+                let default = json!({ "metadata": { "name": "default" } });
+                let account = serde_json::from_value(default).unwrap();
                 if let Err(error) = accounts.create(&as_admin, &account).await {
-                    let there = matches!(&error, kube::Error::Api(response) if response.is_already_exists());
+                    let there = matches!(
+                        &error,
+                        kube::Error::Api(response) if response.is_already_exists()
+                    );
                     assert!(there, "{error}");
                 }
             }
