@@ -54,7 +54,7 @@ fn values_without_end_are_refused() {
 
 /// A name for each way to write the path of one file outside.
 fn names_of(file: &str, number: usize) -> String {
-    let names = (0..number).map(|it| format!("../{}{file}", "./".repeat(it)));
+    let names = (0..number).map(|count| format!("../{}{file}", "./".repeat(count)));
     format!("resources: [{}]\n", names.collect::<Vec<_>>().join(","))
 }
 
@@ -105,7 +105,7 @@ fn one_limit_of_time_holds_for_all_hosts() {
     let output = check(&folder, tools.path(), &arguments);
     let reasons = reported(&report(&output));
     let [slow, stopped] = ["did not answer within 1 s", "all fetching together may take 10 s"]
-        .map(|part| reasons.iter().filter(|it| it.contains(part)).count());
+        .map(|part| reasons.iter().filter(|reason| reason.contains(part)).count());
     assert_eq!(slow + stopped, 60, "{reasons:#?}");
     assert!(slow >= 4 && stopped >= 4, "{slow} {stopped}");
 }
@@ -113,17 +113,16 @@ fn one_limit_of_time_holds_for_all_hosts() {
 /// More workloads than are judged together, and more than are compared with each other.
 #[test]
 fn every_workload_of_a_crowded_claim_is_judged() {
-    let shared = |number: usize| DEPLOYMENT.replace("name: web", &format!("name: web-{number}"));
-    let one: Vec<String> = (0..300).map(shared).collect();
+    let workload = |number: usize| DEPLOYMENT.replace("name: web", &format!("name: web-{number}"));
+    let one: Vec<String> = (0..300).map(workload).collect();
     let mut files = vec![(
         "in/all.yaml".to_owned(),
         [&[CLASS.to_owned(), CLAIM.to_owned()], &one[..]].concat().join("---\n"),
     )];
-    files.extend((300..400).map(|number| (format!("in/{number}.yaml"), shared(number))));
-    let files = borrowed(&files);
-    let output = run(&repository(&files), &["check", "in", "--format", "json"]);
+    files.extend((300..400).map(|number| (format!("in/{number}.yaml"), workload(number))));
+    let output = run(&repository(&borrowed(&files)), &["check", "in", "--format", "json"]);
     let found = findings(&output);
-    let shared = found.iter().filter(|it| it["rule"] == "workloads-share-volume");
+    let shared = found.iter().filter(|finding| finding["rule"] == "workloads-share-volume");
     assert_eq!(shared.count(), 399, "all but the first one");
 }
 
@@ -162,14 +161,14 @@ struct Named {
 fn named(words: &[impl AsRef<str>], with_more: bool) -> Vec<(String, String)> {
     let all: Vec<Named> = serde_saphyr::from_str(include_str!("cases/names.yaml")).unwrap();
     let mut files = Vec::new();
-    for it in &all {
-        let more = it.more.iter().filter(|_| with_more);
-        for field in it.fields.iter().chain(more) {
+    for entry in &all {
+        let more = entry.more.iter().filter(|_| with_more);
+        for field in entry.fields.iter().chain(more) {
             for word in words {
                 let field = field.replace("WORD", &Value::from(word.as_ref()).to_string());
                 let number = files.len().to_string();
                 let fill = |text: &str| text.replace("NUMBER", &number).replace("FIELD", &field);
-                files.push((fill(&it.file), fill(&it.text)));
+                files.push((fill(&entry.file), fill(&entry.text)));
             }
         }
     }
@@ -185,9 +184,7 @@ fn telling(folder: &Path, name: &str) {
 /// Every such name is refused before a program starts, whatever the name is.
 #[test]
 fn what_a_manifest_names_is_never_an_option() {
-    let files = named(&WORDS, false);
-    let files = borrowed(&files);
-    let folder = gitops(&files);
+    let folder = gitops(&borrowed(&named(&WORDS, false)));
     let bin = tempfile::tempdir().unwrap();
     for name in ["helm", "kustomize"] {
         telling(bin.path(), name);
@@ -204,18 +201,18 @@ fn what_a_manifest_names_is_never_an_option() {
         ": it names --values=http://example.com/a",
     ];
     let (started, refused): (Vec<_>, Vec<_>) =
-        reasons.iter().partition(|it| it.contains("STARTED"));
+        reasons.iter().partition(|reason| reason.contains("STARTED"));
     for reason in refused {
-        let is_named = refusals.iter().any(|it| reason.contains(it));
+        let is_named = refusals.iter().any(|refusal| reason.contains(refusal));
         assert!(is_named, "{reason}");
     }
     // A parameter, whatever its name, is passed as the value of our own option. Two words can be an
     // API version, and the name of an object is cut.
-    let parameters = started.iter().filter(|it| it.contains(" [--set="));
+    let parameters = started.iter().filter(|reason| reason.contains(" [--set="));
     assert_eq!(parameters.count(), WORDS.len() - 2, "{started:#?}");
     assert_eq!(started.len(), WORDS.len() + 1, "{started:#?}");
     for reason in started {
-        let mut options = WORDS.iter().filter(|it| it.starts_with('-') && **it != "--");
+        let mut options = WORDS.iter().filter(|word| word.starts_with('-') && **word != "--");
         let is_told = options.any(|word| reason.contains(&format!("[{word}]")));
         assert!(!is_told, "{reason}");
     }
@@ -339,9 +336,11 @@ fn no_name_of_a_manifest_is_an_option_of_helm_3_or_4() {
             let folder = gitops(&borrowed(&files));
             // Shows the effect of two of the names if helm does get them.
             for name in &names[..2] {
-                let mut told = Command::new(bin.path().join("helm"));
-                let told = told.args(["template", name, "charts/web"]);
-                told.current_dir(folder.path()).output().unwrap();
+                Command::new(bin.path().join("helm"))
+                    .args(["template", name, "charts/web"])
+                    .current_dir(folder.path())
+                    .output()
+                    .unwrap();
             }
             assert_eq!(at("ran").exists(), helm == "helm3");
             fs::remove_dir_all(at("written")).unwrap();

@@ -119,11 +119,11 @@ impl Special {
             Self::Link(target) => std::os::unix::fs::symlink(target, place).unwrap(),
             Self::Size(bytes) => fs::File::create(place).unwrap().set_len(bytes).unwrap(),
             Self::Pipe(()) => {
-                assert!(Command::new("mkfifo").arg(place).status().unwrap().success())
+                assert!(Command::new("mkfifo").arg(place).status().unwrap().success());
             }
             Self::Latin1(text) => {
-                let bytes = text.chars().map(|it| u8::try_from(u32::from(it)).unwrap());
-                fs::write(place, bytes.collect::<Vec<_>>()).unwrap();
+                let encoded = text.chars().map(|c| u8::try_from(u32::from(c)).unwrap());
+                fs::write(place, encoded.collect::<Vec<_>>()).unwrap();
             }
             Self::Noise(bytes) => {
                 let mut noise = vec![0; bytes];
@@ -215,7 +215,7 @@ fn words(finding: &Value) -> String {
 /// Whether the words of `expected` occur in `words`, in this order.
 fn is_said(expected: &str, words: &str) -> bool {
     let mut words = words.split(' ');
-    expected.split(' ').all(|expected| words.any(|it| it == expected))
+    expected.split(' ').all(|expected| words.any(|word| word == expected))
 }
 
 fn list(report: &Value, key: &str) -> Vec<Value> {
@@ -224,11 +224,11 @@ fn list(report: &Value, key: &str) -> Vec<Value> {
 
 /// These fields of the entries under `key` in the report, as `kind path: reason`.
 pub(super) fn texts(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
-    let text = |it: &Value| {
-        let texts: Vec<&str> = fields.iter().filter_map(|field| it[field].as_str()).collect();
-        match &texts[..] {
+    let text = |entry: &Value| {
+        let parts: Vec<&str> = fields.iter().filter_map(|field| entry[field].as_str()).collect();
+        match &parts[..] {
             [kind, path, reason] => format!("{kind} {path}: {reason}"),
-            texts => texts.concat(),
+            parts => parts.concat(),
         }
     };
     list(report, key).iter().map(text).collect()
@@ -236,16 +236,16 @@ pub(super) fn texts(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
 
 /// Whether each text is as expected; `…` stands for any text.
 fn all_like(expected: &[String], texts: &[String]) -> bool {
-    let like = |(expected, text): (&String, &String)| {
+    let like = |(pattern, text): (&String, &String)| {
         let mut rest = text.as_str();
-        let found = expected.split('…').enumerate().all(|(number, part)| match rest.find(part) {
+        let found = pattern.split('…').enumerate().all(|(number, part)| match rest.find(part) {
             Some(at) if number > 0 || at == 0 => {
                 rest = &rest[at + part.len()..];
                 true
             }
             _ => false,
         });
-        found && (rest.is_empty() || expected.ends_with('…'))
+        found && (rest.is_empty() || pattern.ends_with('…'))
     };
     expected.len() == texts.len() && expected.iter().zip(texts).all(like)
 }
@@ -261,8 +261,8 @@ impl Case {
     /// Runs `check` with these additional arguments.
     fn run(&self, folder: &Path, path: &Path, more: &[&str]) -> Output {
         let all = if self.run.is_empty() { "." } else { &self.run };
-        let arguments = std::iter::once("check").chain(all.split(' '));
-        let arguments: Vec<&str> = arguments.chain(more.iter().copied()).collect();
+        let arguments: Vec<&str> =
+            std::iter::once("check").chain(all.split(' ')).chain(more.iter().copied()).collect();
         let input = if self.stdin.is_null() { String::new() } else { text(&self.stdin) };
         let mut command = program(&arguments);
         if self.limited {
@@ -271,8 +271,7 @@ impl Case {
             shell.arg(command.get_program()).args(&arguments);
             command = shell;
         }
-        let command = on_path(&mut command, &folder.join(&self.from), path);
-        fed(command.env("TOKEN", SECRET), &input)
+        fed(on_path(&mut command, &folder.join(&self.from), path).env("TOKEN", SECRET), &input)
     }
 
     /// Runs the case and returns all deviations from it.
@@ -284,7 +283,7 @@ impl Case {
         });
         let path = tools.as_ref().map_or(setup.path, TempDir::path);
         if let Some(server) = setup.server {
-            self.git.iter().for_each(|it| server.commit(it));
+            self.git.iter().for_each(|commit| server.commit(commit));
             server.answers(&self.served);
             server.asked();
         }
@@ -307,7 +306,7 @@ impl Case {
         let findings = list(&report, "findings");
         let found: Vec<String> = findings.iter().map(words).collect();
         let as_expected = found.len() == self.finds.len()
-            && self.finds.iter().zip(&found).all(|(it, found)| is_said(it, found));
+            && self.finds.iter().zip(&found).all(|(expected, found)| is_said(expected, found));
         must(as_expected, "not these findings", &found);
         let unopened = texts(&report, "unopened", &["kind", "path", "reason"]);
         must(all_like(&self.unopened, &unopened), "not this is unopened", &unopened);
@@ -315,36 +314,36 @@ impl Case {
         if let Some(notices) = &self.notices {
             must(all_like(notices, &noticed), "not these notices", &noticed);
         }
-        let mut said = [noticed, texts(&report, "findings", &["message"])].concat();
-        said.push(err(&output).to_owned());
+        let mut messages = [noticed, texts(&report, "findings", &["message"])].concat();
+        messages.push(err(&output).to_owned());
         for part in &self.says {
-            must(said.iter().any(|it| it.contains(part)), part, &said);
+            must(messages.iter().any(|text| text.contains(part)), part, &messages);
         }
         for (key, count) in &self.summary {
             must(report["summary"][key] == *count, key, &report["summary"]);
         }
-        let usual = i32::from(findings.iter().any(|it| it["action"] == "deny"));
+        let usual = i32::from(findings.iter().any(|finding| finding["action"] == "deny"));
         must(code(&output) == self.code.unwrap_or(usual), "not this exit code", &output);
         let mut all_said = both_streams(&output);
         if !(self.text.is_empty() && self.times.is_empty() && self.hides.is_empty()) {
-            let said = both_streams(&self.run(folder, path, &[]));
+            let text = both_streams(&self.run(folder, path, &[]));
             for part in &self.text {
-                must(said.contains(part), part, &said);
+                must(text.contains(part), part, &text);
             }
             for (part, times) in &self.times {
-                must(said.matches(part).count() == *times, part, &said);
+                must(text.matches(part).count() == *times, part, &text);
             }
             for part in &self.hides {
-                must(!said.contains(part), part, &said);
+                must(!text.contains(part), part, &text);
             }
-            all_said += &said;
+            all_said += &text;
         }
         for (format, parts) in &self.formats {
-            let said = both_streams(&self.run(folder, path, &["--format", format]));
+            let formatted = both_streams(&self.run(folder, path, &["--format", format]));
             for (part, times) in parts {
-                must(said.matches(part).count() == *times, part, &said);
+                must(formatted.matches(part).count() == *times, part, &formatted);
             }
-            all_said += &said;
+            all_said += &formatted;
         }
         must(!all_said.contains(SECRET), "a secret is shown", &all_said);
         let written = files.iter().filter(|(_, file)| special(file).is_none());
@@ -365,24 +364,27 @@ impl Case {
 /// Runs the cases of a file, each in a new repository.
 fn play(name: &str, repository: impl Fn() -> TempDir, setup: &Setup<'_>) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/check/cases");
-    let yaml = fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap();
     let outside = tempfile::tempdir().unwrap();
-    let yaml = yaml.replace("OUTSIDE", outside.path().to_str().unwrap());
-    let yaml = setup.server.map_or(yaml.clone(), |it| it.fill(&yaml));
+    let mut yaml = fs::read_to_string(format!("{folder}/{name}.yaml"))
+        .unwrap()
+        .replace("OUTSIDE", outside.path().to_str().unwrap());
+    if let Some(server) = setup.server {
+        yaml = server.fill(&yaml);
+    }
     // Half of the file is aliases, which the default budget treats as an attack.
     let options = serde_saphyr::options! { budget: None };
-    let cases: Value = serde_saphyr::from_str_with_options(&yaml, options)
+    let parsed: Value = serde_saphyr::from_str_with_options(&yaml, options)
         .unwrap_or_else(|error| panic!("{name}.yaml: {error}"));
     let cases: Cases =
-        serde_json::from_value(cases).unwrap_or_else(|error| panic!("{name}.yaml: {error}"));
+        serde_json::from_value(parsed).unwrap_or_else(|error| panic!("{name}.yaml: {error}"));
     put(outside.path(), &cases.outside);
     let all = cases.cases.iter();
     let mut wrong: Vec<String> =
         all.flat_map(|case| case.play(repository().path(), setup, Files::new())).collect();
     for entry in fs::read_dir(outside.path()).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if !cases.outside.contains_key(&name) {
-            wrong.push(format!("{name} was made outside of the repositories"));
+        let made = entry.unwrap().file_name().into_string().unwrap();
+        if !cases.outside.contains_key(&made) {
+            wrong.push(format!("{made} was made outside of the repositories"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -23,23 +23,23 @@ fn only_what_an_earlier_report_lacks_fails() {
             .replace("claimName: data", &format!("claimName: data-{name}"))
     };
     write("web.yaml", &manifests("web"));
-    let (earlier, status) = checked(&folder, &["--format=json", "."]);
-    assert_eq!(status, 1, "{earlier}");
+    let (earlier, earlier_status) = checked(&folder, &["--format=json", "."]);
+    assert_eq!(earlier_status, 1, "{earlier}");
     write("earlier.json", &earlier);
     let compare = ["--compare", "earlier.json", "--exclude", "earlier.json"];
     let with =
         |format: &'static str| checked(&folder, &[&compare[..], &["-o", format, "."]].concat());
 
-    let (text, status) = with("text");
-    assert_eq!(status, 0, "{text}");
+    let (text, text_status) = with("text");
+    assert_eq!(text_status, 0, "{text}");
     assert!(text.contains("No new findings. "), "{text}");
     has(&text, "Of 1 earlier finding, 1 is still there and 0 are gone.");
 
     // The file is renamed, and another object is at fault.
     fs::rename(folder.path().join("web.yaml"), folder.path().join("moved.yaml")).unwrap();
     write("api.yaml", &manifests("api"));
-    let (markdown, status) = with("markdown");
-    assert_eq!(status, 1, "{markdown}");
+    let (markdown, markdown_status) = with("markdown");
+    assert_eq!(markdown_status, 1, "{markdown}");
     begins(&markdown, "<!-- multi-attach-guard -->\n");
     assert!(markdown.contains("New\\: 1 error"), "{markdown}");
     assert!(
@@ -49,7 +49,8 @@ fn only_what_an_earlier_report_lacks_fails() {
     let (sarif, _) = with("sarif");
     let sarif: Value = serde_json::from_str(&sarif).unwrap();
     let results = sarif["runs"][0]["results"].as_array().unwrap().iter();
-    let mut states: Vec<&str> = results.map(|it| it["baselineState"].as_str().unwrap()).collect();
+    let mut states: Vec<&str> =
+        results.map(|result| result["baselineState"].as_str().unwrap()).collect();
     states.sort_unstable();
     assert_eq!(states, ["new", "unchanged"]);
     let (junit, _) = with("junit");

@@ -13,7 +13,7 @@ fn a_proposed_patch_keeps_every_label() {
         repository(&[("a.yaml", CLASS), ("b.yaml", CLAIM), ("c.json", &deployment.to_string())]);
     let findings = findings(&run(&folder, &["check", ".", "--format", "json"]));
     let remedies = findings[0]["remedies"].as_array().unwrap();
-    let colocate = remedies.iter().find(|it| it["name"] == "colocate").unwrap();
+    let colocate = remedies.iter().find(|remedy| remedy["name"] == "colocate").unwrap();
     let patch = colocate["patch"].as_array().unwrap().last().unwrap();
     assert_eq!(patch["value"][0]["labelSelector"]["matchLabels"], labels);
 }
@@ -35,8 +35,8 @@ fn a_picture_is_small_and_wide_is_verbose() {
 /// Lines as a program writes them; `tests/plain/terminal.rs` tests the line ends of other systems.
 #[test]
 fn the_lines_at_fault_are_shown_of_one_long_line() {
-    let read = |it: &str| serde_norway::from_str::<Value>(it).unwrap();
-    let documents = [CLASS, CLAIM, DEPLOYMENT].map(read);
+    let documents = [CLASS, CLAIM, DEPLOYMENT]
+        .map(|document| serde_norway::from_str::<Value>(document).unwrap());
     let mut list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
     list["items"][2]["metadata"]["annotations"] = json!({"long": "x".repeat(5000)});
     let folder = repository(&[("line.json", &list.to_string())]);
@@ -59,9 +59,8 @@ fn an_exemption_of_nothing_is_reported_in_every_format() {
     ];
     let folder = repository(&files);
     // The formats for administrators and for the cluster contain findings only.
-    let formats = Format::ALL.into_iter();
-    for format in formats.filter(|it| *it != Format::Openreports) {
-        let (format, _) = format.documented();
+    let formats = Format::ALL.into_iter().filter(|format| *format != Format::Openreports);
+    for (format, _) in formats.map(Format::documented) {
         let output = run(&folder, &["check", ".", "--format", format]);
         let text = out(&output);
         for (reason, is_reported) in [("left", true), ("moves", false)] {
@@ -70,7 +69,7 @@ fn an_exemption_of_nothing_is_reported_in_every_format() {
                 format!("The exemption \\\"{reason}\\\""),
                 format!("The exemption &quot;{reason}&quot;"),
             ];
-            let found = known.iter().any(|it| text.contains(it));
+            let found = known.iter().any(|sentence| text.contains(sentence));
             assert_eq!(found, is_reported, "{format}: {reason}: {text}");
         }
     }

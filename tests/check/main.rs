@@ -3,7 +3,13 @@
 
 #![cfg(unix)]
 // The helpers of tests are outside of the functions that clippy recognizes as tests.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::unwrap_in_result,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has nothing else to say"
+)]
 
 /// The programs that a test needs. If they are missing, the test ends; the callee has printed the
 /// reason.

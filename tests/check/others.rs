@@ -21,9 +21,8 @@ fn commands_say_what_is_asked_for() {
     let cases: Vec<Case> = serde_saphyr::from_str(include_str!("cases/commands.yaml")).unwrap();
     for case in cases {
         let command = &case.command;
-        let words: Vec<String> = command.split(' ').map(|it| it.replace('_', " ")).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let output = run(&folder, &words);
+        let words: Vec<String> = command.split(' ').map(|word| word.replace('_', " ")).collect();
+        let output = run(&folder, &words.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(code(&output), case.exit, "{command}: {output:?}");
         let (said, other) =
             if case.exit == 0 { (out(&output), "") } else { (err(&output), out(&output)) };
@@ -46,8 +45,7 @@ fn commands_say_what_is_asked_for() {
 /// The problem matcher reads the output of `check --format concise`.
 #[test]
 fn the_problem_matcher_reads_concise_lines() {
-    let matcher = include_str!("../../problem-matcher.json");
-    let matcher: Value = serde_json::from_str(matcher).unwrap();
+    let matcher: Value = serde_json::from_str(include_str!("../../problem-matcher.json")).unwrap();
     let pattern = &matcher["problemMatcher"][0]["pattern"][0];
     assert_eq!(pattern["regexp"], r"^(.+?):(\d+):(\d+): (error|warning)\[([a-z-]+)\] (.+)$");
     let output = run(&shop(), &["check", "deploy", "--format", "concise"]);

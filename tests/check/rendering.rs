@@ -29,10 +29,11 @@ pub(super) fn tools(names: &[&str]) -> Option<TempDir> {
     let folder = tempfile::tempdir().unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
     for name in names {
-        let others = std::env::split_paths(&path).map(|it| it.join(name));
-        let mut all = std::iter::once(programs.path(name)).chain(others);
-        let program = all.find(|it| it.exists());
-        let program = program.unwrap_or_else(|| panic!("there is no {name}"));
+        let others = std::env::split_paths(&path).map(|place| place.join(name));
+        let program = std::iter::once(programs.path(name))
+            .chain(others)
+            .find(|file| file.exists())
+            .unwrap_or_else(|| panic!("there is no {name}"));
         let called = if *name == "helm3" { "helm" } else { name };
         std::os::unix::fs::symlink(program, folder.path().join(called)).unwrap();
     }
@@ -52,19 +53,18 @@ pub(super) fn check_with(
     arguments: &str,
 ) -> Output {
     let mut check = program(&["check"]);
-    check.args(arguments.split(' '));
-    let check = on_path(&mut check, folder.path(), path);
-    fed(check.envs(variables.iter().copied()), "")
+    check.args(arguments.split(' ')).envs(variables.iter().copied());
+    fed(on_path(&mut check, folder.path(), path), "")
 }
 
 /// The findings without their lines, then everything that was not opened, with the reasons.
 pub(super) fn reported(report: &Value) -> Vec<String> {
-    let text = |it: &Value| it.as_str().unwrap_or("-").to_owned();
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let findings = report["findings"].as_array().unwrap().iter();
     let mut reported: Vec<String> = findings
-        .map(|it| {
-            let [namespace, name] = ["namespace", "name"].map(|key| text(&it["object"][key]));
-            format!("{namespace}/{name} {} {}", text(&it["file"]), text(&it["template"]))
+        .map(|finding| {
+            let [namespace, name] = ["namespace", "name"].map(|key| text(&finding["object"][key]));
+            format!("{namespace}/{name} {} {}", text(&finding["file"]), text(&finding["template"]))
         })
         .collect();
     reported.sort();
@@ -125,8 +125,8 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
 /// Whether a process has the word on its command line.
 fn is_running(word: &str) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut lines = processes.filter_map(|it| fs::read(it.path().join("cmdline")).ok());
-    lines.any(|line| line.split(|byte| *byte == 0).any(|it| it == word.as_bytes()))
+    let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines.any(|line| line.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes()))
 }
 
 /// Rendering uses nothing of the user: no plugins, repositories or network, and no variables in

@@ -55,8 +55,7 @@ fn a_repaired_file_keeps_all_but_its_text() {
     let is_given = chown(&web, Some(12345), Some(54321)).is_ok();
     let before = fs::metadata(&web).unwrap();
 
-    let said = fix(&folder).stderr;
-    let said = String::from_utf8(said).unwrap();
+    let said = String::from_utf8(fix(&folder).stderr).unwrap();
     assert!(!said.contains("could not be kept"), "{said}");
     let repaired = DEPLOYMENT.replace("RollingUpdate", "Recreate");
     assert_eq!(fs::read_to_string(&web).unwrap(), repaired);
@@ -71,8 +70,8 @@ fn a_repaired_file_keeps_all_but_its_text() {
         let length = getxattr(&web, "user.origin", &mut value).unwrap();
         assert_eq!(&value[..length], b"ours");
     }
-    for link in [link, trap] {
-        assert!(fs::symlink_metadata(link).unwrap().is_symlink());
+    for symlink in [link, trap] {
+        assert!(fs::symlink_metadata(symlink).unwrap().is_symlink());
     }
     assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
     assert_eq!(fs::read_to_string(half).unwrap(), "half");
@@ -179,15 +178,15 @@ fn repair_all(files: &[(String, String)]) {
         for (name, before) in files {
             let after = read(name);
             repaired += usize::from(*before != after);
-            let (before, after) = (objects(values(before)), objects(values(&after)));
-            for (before, after) in before.iter().zip(&after) {
+            let [originals, results] = [before, &*after].map(|text| objects(values(text)));
+            for (original, result) in originals.iter().zip(&results) {
                 assert_eq!(
-                    without_remedy(before.clone()),
-                    without_remedy(after.clone()),
+                    without_remedy(original.clone()),
+                    without_remedy(result.clone()),
                     "{remedy}, {name}"
                 );
             }
-            assert_eq!(before.len(), after.len(), "{remedy}, {name}");
+            assert_eq!(originals.len(), results.len(), "{remedy}, {name}");
         }
         assert!(repaired > 0, "{remedy}: nothing was at fault");
 

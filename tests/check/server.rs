@@ -91,12 +91,12 @@ impl Server {
             asked: AtomicUsize::default(),
             answers: Mutex::default(),
         });
-        let serving = Arc::clone(&shared);
+        let served = Arc::clone(&shared);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&serving);
+                let serving = Arc::clone(&served);
                 // The client may have disconnected.
-                std::thread::spawn(move || shared.serve(&stream));
+                std::thread::spawn(move || serving.serve(&stream));
             }
         });
         let base = json!({"in": "base", "after": "tag v1", "files": {
@@ -114,11 +114,14 @@ impl Server {
 
     /// The text with this server's values in place of the placeholders.
     pub(super) fn fill(&self, text: &str) -> String {
-        let digest = ring::digest::digest(&ring::digest::SHA256, &self.shared.chart);
-        let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
+        let digest: String = ring::digest::digest(&ring::digest::SHA256, &self.shared.chart)
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         text.replace("ELSEWHERE", &format!("localhost:{}", self.shared.port))
             .replace("HOST", &format!("127.0.0.1:{}", self.shared.port))
-            .replace("DIGEST", &digest.collect::<String>())
+            .replace("DIGEST", &digest)
             .replace("COMMIT", &self.commit)
             .replace("FETCH", FETCH)
     }
@@ -195,15 +198,17 @@ impl Asked {
         let mut reader = BufReader::new(stream);
         let mut first = String::new();
         reader.read_line(&mut first)?;
-        let lines = reader.by_ref().lines().map_while(Result::ok);
-        let lines = lines.take_while(|line| !line.is_empty());
-        let headers: HashMap<String, String> = lines
+        let headers: HashMap<String, String> = reader
+            .by_ref()
+            .lines()
+            .map_while(Result::ok)
+            .take_while(|line| !line.is_empty())
             .filter_map(|line| {
                 let (name, value) = line.split_once(": ")?;
                 Some((name.to_lowercase(), value.to_owned()))
             })
             .collect();
-        let length = headers.get("content-length").and_then(|it| it.parse().ok());
+        let length = headers.get("content-length").and_then(|text| text.parse().ok());
         let mut body = vec![0; length.unwrap_or(0)];
         reader.read_exact(&mut body)?;
         let mut words = first.split(' ').map(str::to_owned);
@@ -231,8 +236,8 @@ impl Shared {
             |path: &str| asked.path == path || path.ends_with('/') && asked.path.starts_with(path);
         let answers = self.answers.lock().unwrap().clone();
         let (mut answer, mut below) = (None, "");
-        for (path, it) in answers.iter().filter(|(path, _)| is_of(path)) {
-            (answer, below) = (Some(it), &asked.path[path.len()..]);
+        for (path, found) in answers.iter().filter(|(path, _)| is_of(path)) {
+            (answer, below) = (Some(found), &asked.path[path.len()..]);
         }
         if let Some(Answer::Guarded(inner)) = answer {
             answer = Some(&**inner);

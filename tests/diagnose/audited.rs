@@ -14,10 +14,10 @@ fn audit(incident: &Incident) -> Vec<(String, Option<String>)> {
     let word = |value: &Value| value.as_str().unwrap().to_owned();
     let findings = report["findings"].as_array().unwrap().iter();
     findings
-        .map(|it| {
-            let object = &it["object"];
-            let object = format!("{} {}", word(&object["kind"]), word(&object["name"]));
-            (object, it["command"].as_str().map(str::to_owned))
+        .map(|finding| {
+            let object = &finding["object"];
+            let name = format!("{} {}", word(&object["kind"]), word(&object["name"]));
+            (name, finding["command"].as_str().map(str::to_owned))
         })
         .collect()
 }
@@ -40,7 +40,7 @@ fn repair(incident: &Incident, objects: &[Value], finds: &[(&str, bool)]) {
         incident.end("the audit finds it no more");
     }
     let left = audit(incident);
-    assert!(left.iter().all(|(_, it)| it.is_none()), "{left:#?}");
+    assert!(left.iter().all(|(_, command)| command.is_none()), "{left:#?}");
     for object in objects.iter().rev() {
         incident.delete(object);
     }

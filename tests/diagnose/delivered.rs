@@ -23,7 +23,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// Makes an object of one of these kinds, called `web`; returns an owner reference to it.
 fn make(incident: &Incident, kind: &str) -> Value {
-    let (group, version, _) = KINDS.into_iter().find(|it| it.2 == kind).unwrap();
+    let (group, version, _) = KINDS.into_iter().find(|(_, _, name)| *name == kind).unwrap();
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     incident.cluster.plane.define(group, version, kind);
     drop(turn);
@@ -61,8 +61,8 @@ pub(crate) fn by_argo_cd_or_flux(incident: &Incident) {
         let object = format!("{}/web", kind.to_lowercase());
         let read = || incident.kubectl(&["get", &object, "-o", "json"]);
         let is_suspended = || {
-            let read = read();
-            read.contains("skip-reconcile\": \"true\"") || read.contains("\"suspend\": true")
+            let text = read();
+            text.contains("skip-reconcile\": \"true\"") || text.contains("\"suspend\": true")
         };
         incident.run(&before[0]);
         assert!(is_suspended(), "{}", read());
@@ -88,8 +88,8 @@ pub(crate) fn by_keda(incident: &Incident) {
         incident.kubectl(&["scale", "deployment/web", "--replicas=2"]);
         let case = incident.until("autoscaler");
         incident.run(&incident::ways_out(&case)[0]);
-        let counts = [".spec.minReplicaCount", ".spec.maxReplicaCount"];
-        let counts = counts.map(|path| incident.field("scaledobject/web", path));
+        let counts = [".spec.minReplicaCount", ".spec.maxReplicaCount"]
+            .map(|path| incident.field("scaledobject/web", path));
         assert_eq!(counts, written);
         incident.end("the ScaledObject says so");
         let one = r#"{"spec":{"minReplicas":1,"maxReplicas":1}}"#;
@@ -135,8 +135,8 @@ pub(crate) fn by_argo_rollouts(incident: &Incident) {
     incident.starts(&set("web-old", &json!({})));
     incident.kubectl(&["cordon", &incident.node_of("web-old")]);
     incident.apply(&set("web-new", &json!({})));
-    let case = incident.until("rollout-overlap");
-    incident.run(&incident::ways_out(&case)[0]);
+    let overlap = incident.until("rollout-overlap");
+    incident.run(&incident::ways_out(&overlap)[0]);
     assert_eq!(incident.field("rollout/web", ".status.abort"), "true");
     incident.end("the Rollout is aborted");
     incident.kubectl(&["scale", "replicaset/web-new", "--replicas=0"]);
@@ -146,8 +146,8 @@ pub(crate) fn by_argo_rollouts(incident: &Incident) {
     let two = json!({"replicas": 2, "apart_from": {"app": "web-old"}});
     incident.apply(&set("web-old", &two));
     incident.kubectl(&["delete", "pod", "-l", "app=web-old", "--wait=false"]);
-    let case = incident.until("too-many-replicas");
-    incident.run(&incident::ways_out(&case)[0]);
+    let crowded = incident.until("too-many-replicas");
+    incident.run(&incident::ways_out(&crowded)[0]);
     says(incident, "Rollout", ".spec.replicas", "1");
     incident.kubectl(&["scale", "replicaset/web-old", "--replicas=1"]);
     incident.until_nothing_waits();

@@ -74,10 +74,11 @@ pub(crate) fn recreate_by_server_side_apply(incident: &Incident) {
     assert_eq!(refused, incident.mode == Mode::Absent);
     for page in ["policy", "gitops", "rules"] {
         roll_again(incident);
-        let command = documents::printed(page, |it| it.contains("\"rollingUpdate\":null"));
-        let command = command.replace("deployment NAME", "deployment web");
         let own = format!("-n {}", incident.namespace);
-        let command = command.replace("-n shop", &own).replace("-n NAMESPACE", &own);
+        let command = documents::printed(page, |line| line.contains("\"rollingUpdate\":null"))
+            .replace("deployment NAME", "deployment web")
+            .replace("-n shop", &own)
+            .replace("-n NAMESPACE", &own);
         incident.run(&command);
         incident.user(&apply, Some(&manifest)).success();
         incident.end("server-side apply of Recreate passes");
@@ -92,9 +93,8 @@ pub(crate) fn what_is_done_to_a_node_that_is_alive(incident: &Incident) {
     let taint = ["taint", "node", &node, out];
     let denial = refused(incident, &taint);
 
-    let program = "multi-attach-guard rules fencing-live-node";
-    let drain = between_backticks(&incident.look(program));
-    let mut drain = drain.iter().filter(|it| it.starts_with("kubectl drain"));
+    let advice = between_backticks(&incident.look("multi-attach-guard rules fencing-live-node"));
+    let mut drain = advice.iter().filter(|command| command.starts_with("kubectl drain"));
     incident.run(&drain.next().unwrap().replace("NODE", &node));
     until_passes(incident, &taint);
     incident.end("the taint passes");
@@ -102,18 +102,17 @@ pub(crate) fn what_is_done_to_a_node_that_is_alive(incident: &Incident) {
     let other = incident.other_node(&node);
     incident.kubectl(&["taint", "node", &node, "node.kubernetes.io/out-of-service-"]);
     incident.until_runs("web");
-    let denial = denial.replace(&node, &other);
-    let taint = ["taint", "node", &other, out];
-    refused(incident, &taint);
-    let command = command(&denial);
+    let other_taint = ["taint", "node", &other, out];
+    refused(incident, &other_taint);
+    let command = command(&denial.replace(&node, &other));
     // Unchanged, the command lacks the reason, which only a person can know, and has no effect.
     incident.shell(&command);
-    refused(incident, &taint);
+    refused(incident, &other_taint);
     let keys = ["ignore", "until", "reason"].map(|key| format!("multi-attach-guard.dev/{key}-"));
     let again = ["annotate", "node", &other];
     incident.kubectl(&[&again[..], &keys.each_ref().map(String::as_str)].concat());
     incident.run(&command.replace("how you know", "its power is off"));
-    until_passes(incident, &taint);
+    until_passes(incident, &other_taint);
     incident.end("the taint passes");
 }
 

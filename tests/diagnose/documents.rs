@@ -21,7 +21,7 @@ fn page(name: &str) -> String {
 /// The command of a page that matches; if several match, they must be equal.
 pub(crate) fn printed(name: &str, is_meant: impl Fn(&str) -> bool) -> String {
     let mut meant = commands(&page(name));
-    meant.retain(|it| is_meant(it));
+    meant.retain(|command| is_meant(command));
     meant.dedup();
     match meant.as_slice() {
         [command] => command.clone(),
@@ -37,10 +37,14 @@ pub(crate) fn every_command_is_listed() {
 /// The titles of the error messages that the runbook explains.
 pub(crate) fn explained_lines() -> Vec<String> {
     let runbook = page("runbook");
-    let words = runbook.split_once("## By the words of the error\n").unwrap().1;
-    let words = words.split_once("\n## ").unwrap().0;
-    let titles = words.lines().filter_map(|line| line.strip_prefix("### "));
-    titles.map(str::to_owned).collect()
+    let words = runbook
+        .split_once("## By the words of the error\n")
+        .unwrap()
+        .1
+        .split_once("\n## ")
+        .unwrap()
+        .0;
+    words.lines().filter_map(|line| line.strip_prefix("### ")).map(str::to_owned).collect()
 }
 
 /// The ways past a denial on the policy's page.
@@ -48,11 +52,12 @@ pub(crate) fn with_the_guard(incident: &Incident) {
     let in_its_namespace =
         |command: String| command.replace("-n shop", &format!("-n {}", incident.namespace));
     denials::at_fault(incident);
-    let annotate = printed("policy", |it| it.contains("annotate deployment"));
-    let annotate = in_its_namespace(annotate).replace("DAY", "2999-12-31");
+    let annotate =
+        in_its_namespace(printed("policy", |command| command.contains("annotate deployment")))
+            .replace("DAY", "2999-12-31");
     let end_override = || {
-        let keys = ["action-", "until-", "reason-"];
-        let keys = keys.map(|it| format!("multi-attach-guard.dev/{it}"));
+        let keys =
+            ["action-", "until-", "reason-"].map(|key| format!("multi-attach-guard.dev/{key}"));
         let remove = ["annotate", "deployment/web"];
         incident.kubectl(&[&remove[..], &keys.each_ref().map(String::as_str)].concat());
     };
@@ -64,21 +69,20 @@ pub(crate) fn with_the_guard(incident: &Incident) {
     denials::until_warned(incident);
     end_override();
     denials::at_fault(incident);
-    let label = printed("policy", |it| it.contains("label namespace"));
+    let label = printed("policy", |command| command.contains("label namespace"));
     incident.run(&label.replace(" shop ", &format!(" {} ", incident.namespace)));
     denials::until_warned(incident);
-    let look = "multi-attach-guard diagnose -n";
-    let look = printed("runbook", |it| it.starts_with(look));
+    let look = printed("runbook", |command| command.starts_with("multi-attach-guard diagnose -n"));
     incident.look(&in_its_namespace(look));
-    let explain = printed("runbook", |it| it.contains("--explain '"));
-    let explain = explain.replace("LINE", "Multi-Attach error for volume \"pv-1\"");
+    let explain = printed("runbook", |command| command.contains("--explain '"))
+        .replace("LINE", "Multi-Attach error for volume \"pv-1\"");
     has(&incident.look(&explain), "rollout undo");
 }
 
 /// All steps of an installation, from a look at the cluster to the removal of the last object.
 pub(crate) fn while_installing(incident: &Incident) {
     let run = |name: &str, beginning: &str, end: &str| {
-        let command = printed(name, |it| it.starts_with(beginning));
+        let command = printed(name, |line| line.starts_with(beginning));
         let output = incident.run(&command);
         incident.end(end);
         output
@@ -94,9 +98,9 @@ pub(crate) fn while_installing(incident: &Incident) {
         run("install", &format!("multi-attach-guard {beginning}"), "it is shown");
     }
     for name in ["install", "runbook"] {
-        let shortest =
-            |it: &str| ["multi-attach-guard audit", "multi-attach-guard diagnose"].contains(&it);
-        incident.look(&printed(name, shortest));
+        incident.look(&printed(name, |command| {
+            ["multi-attach-guard audit", "multi-attach-guard diagnose"].contains(&command)
+        }));
     }
 
     run("install", "kubectl apply -k", "it is installed");
@@ -106,8 +110,7 @@ pub(crate) fn while_installing(incident: &Incident) {
     {
         run("operations", beginning, "it is shown");
     }
-    let smoke = "kubectl apply --dry-run=server";
-    let smoke = run("install", smoke, "the guard answers");
+    let smoke = run("install", "kubectl apply --dry-run=server", "the guard answers");
     for rule in ["leftover-rolling-update", "unresolved-claim"] {
         has(&smoke, &format!("Warning: {rule}"));
     }
@@ -115,15 +118,15 @@ pub(crate) fn while_installing(incident: &Incident) {
     let policies = "multi-attach-guard policies |";
     run("always-there", policies, "the policies are there");
     assert_ne!(installed(incident)["validatingadmissionpolicybinding"], 0);
-    let delete = "kubectl delete validatingadmissionpolicybinding";
-    run("always-there", delete, "the policies hold no more");
+    let delete_bindings = "kubectl delete validatingadmissionpolicybinding";
+    run("always-there", delete_bindings, "the policies hold no more");
     assert_eq!(installed(incident)["validatingadmissionpolicybinding"], 0);
 
-    let delete = "kubectl delete mutatingwebhookconfiguration";
+    let delete_webhooks = "kubectl delete mutatingwebhookconfiguration";
     let off = "the API server asks no more";
-    run("operations", delete, off);
+    run("operations", delete_webhooks, off);
     run("install", "kubectl apply -k", "it is installed");
-    run("install", delete, off);
+    run("install", delete_webhooks, off);
     assert_eq!(installed(incident)["mutatingwebhookconfiguration"], 0);
     let last = |beginning: &str| {
         std::thread::scope(|scope| {
@@ -168,7 +171,7 @@ fn installed(incident: &Incident) -> BTreeMap<&'static str, usize> {
     ];
     let count = |kind| {
         let named = incident.kubectl(&["get", kind, "-o", "name"]);
-        named.lines().filter(|it| it.contains("multi-attach-guard")).count()
+        named.lines().filter(|name| name.contains("multi-attach-guard")).count()
     };
     kinds.map(|kind| (kind, count(kind))).into_iter().collect()
 }

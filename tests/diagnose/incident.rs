@@ -60,10 +60,12 @@ impl Incident {
     /// `None` without a control plane.
     pub(crate) fn new(name: &str, setting: Setting, mode: Mode) -> Option<Self> {
         static SHARED: OnceLock<IncidentCluster> = OnceLock::new();
-        let plane = harness::require_control_plane(Needs::Controllers)?;
+        let shared = harness::require_control_plane(Needs::Controllers)?;
         let mut own = None;
         let (cluster, access) = match setting {
-            Setting::Shared(access) => (SHARED.get_or_init(|| IncidentCluster::new(plane)), access),
+            Setting::Shared(access) => {
+                (SHARED.get_or_init(|| IncidentCluster::new(shared)), access)
+            }
             Setting::Quiet | Setting::Own => {
                 let plane = harness::start_control_plane(Needs::Controllers)?;
                 let cluster = IncidentCluster::new(own.insert(Lent::new(plane)).0);
@@ -200,16 +202,22 @@ impl Incident {
         plane.assert_runs();
         let pods = Api::<Pod>::namespaced(plane.client(), &self.namespace);
         let of_app = ListParams::default().labels(&format!("app={app}"));
-        let pods = plane.block_on(pods.list(&of_app));
-        let pods = pods.unwrap().items.into_iter();
-        pods.map(|pod| serde_json::to_value(pod).unwrap()).collect()
+        plane
+            .block_on(pods.list(&of_app))
+            .unwrap()
+            .items
+            .into_iter()
+            .map(|pod| serde_json::to_value(pod).unwrap())
+            .collect()
     }
 
     /// The node on which a pod of that app runs.
     pub(crate) fn node_of(&self, app: &str) -> String {
         let pods = self.pods(app);
-        let running = pods.iter().find(|pod| pod["status"]["phase"] == "Running");
-        let running = running.unwrap_or_else(|| panic!("No pod of {app} runs: {pods:#?}"));
+        let running = pods
+            .iter()
+            .find(|pod| pod["status"]["phase"] == "Running")
+            .unwrap_or_else(|| panic!("No pod of {app} runs: {pods:#?}"));
         running["spec"]["nodeName"].as_str().unwrap().to_owned()
     }
 
@@ -247,9 +255,8 @@ impl Incident {
 
     /// Starts `diagnose --watch`, which runs until no pod waits.
     pub(crate) fn watch(&self) -> Child {
-        let watch = format!("multi-attach-guard diagnose --watch -n {}", self.namespace);
-        let mut watch = self.cluster.plane.printed(&watch);
-        watch.stdout(Stdio::piped()).spawn().unwrap()
+        let command = format!("multi-attach-guard diagnose --watch -n {}", self.namespace);
+        self.cluster.plane.printed(&command).stdout(Stdio::piped()).spawn().unwrap()
     }
 
     /// Waits until `diagnose` names this cause and no other; returns the case.
@@ -272,7 +279,7 @@ impl Incident {
             let (status, output) = self.diagnose(&["--format", "json"]);
             let report: Value = serde_json::from_str(&output).map_err(|_| output.clone())?;
             let cases = report["cases"].as_array().ok_or_else(|| output.clone())?;
-            let named = cases.iter().map(|it| &it["cause"]).eq(causes);
+            let named = cases.iter().map(|case| &case["cause"]).eq(causes);
             seen(status == 1 && named, cases.clone())
         })
     }
@@ -322,7 +329,7 @@ impl Incident {
     /// Records that the commands run so far have had this effect.
     pub(crate) fn end(&self, what: &str) {
         let ran = std::mem::take(&mut *self.ran.lock().unwrap());
-        let rows = ran.iter().map(|it| (shape(it), what.to_owned()));
+        let rows = ran.iter().map(|command| (shape(command), what.to_owned()));
         self.rows.lock().unwrap().extend(rows);
     }
 
@@ -336,7 +343,7 @@ impl Incident {
     /// Runs a command in a shell, exactly as printed; returns its output.
     pub(crate) fn run(&self, command: &str) -> String {
         let mut commands = of_block(command);
-        commands.retain(|it| it != "set -e");
+        commands.retain(|line| line != "set -e");
         self.ran.lock().unwrap().extend(commands);
         self.shell(command)
     }
@@ -354,8 +361,8 @@ impl Incident {
         let mut shell = self.cluster.plane.printed(command);
         let output = shell.current_dir(self.folder.path()).output().unwrap();
         // Exit code 1 of `diagnose` means that a pod waits; it is not a failure.
-        let finds = command.starts_with("multi-attach-guard diagnose");
-        let finds = finds && output.status.code() == Some(1);
+        let finds =
+            command.starts_with("multi-attach-guard diagnose") && output.status.code() == Some(1);
         assert!(output.status.success() || finds, "{command}\n{output:#?}");
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     }
@@ -383,8 +390,8 @@ pub(crate) fn end_namespace(plane: &ControlPlane, name: &str, kinds: &str) {
     let ends = "--for=jsonpath={.status.phase}=Terminating";
     kubectl(&["wait", ends, "--timeout=240s", &namespace]);
     kubectl(&["delete", kinds, "--all", "--namespace", name]);
-    let object = kubectl(&["get", &namespace, "-o", "json"]);
-    let mut object: Value = serde_json::from_str(&object).unwrap();
+    let mut object: Value =
+        serde_json::from_str(&kubectl(&["get", &namespace, "-o", "json"])).unwrap();
     object["spec"]["finalizers"] = json!([]);
     let finalize = format!("/api/v1/namespaces/{name}/finalize");
     let replace = ["replace", "--raw", &finalize, "-f", "-"];
@@ -415,10 +422,11 @@ pub(crate) fn ways_out(case: &Value) -> Vec<String> {
 /// The command with these words in a text of the case.
 pub(crate) fn in_texts(case: &Value, words: &str) -> String {
     let steps = case["steps"].as_array().unwrap().iter();
-    let texts = steps.filter_map(|step| step["text"].as_str());
-    let mut commands = texts.flat_map(between_backticks);
-    let found = commands.find(|it| it.contains(words));
-    found.unwrap_or_else(|| panic!("{words:?} is missing in {case:#}"))
+    steps
+        .filter_map(|step| step["text"].as_str())
+        .flat_map(between_backticks)
+        .find(|command| command.contains(words))
+        .unwrap_or_else(|| panic!("{words:?} is missing in {case:#}"))
 }
 
 /// A Deployment with one pod that uses claim `data`, with `further` shorthand merged in.

@@ -61,8 +61,7 @@ impl IncidentCluster {
 fn asked(mode: Mode) -> String {
     let begins = |other: Mode| {
         let of = |field: &str| {
-            let begins = format!("request.{field}.startsWith('{}-')", other.name());
-            format!("(has(request.{field}) && {begins})")
+            format!("(has(request.{field}) && request.{field}.startsWith('{}-'))", other.name())
         };
         format!("({} || {})", of("namespace"), of("name"))
     };

@@ -145,8 +145,10 @@ fn main() {
     }));
     // Some states take turns, so the modes of one state must not be neighbours.
     let by_mode = Mode::ALL.into_iter().flat_map(|mode| {
-        let states = STATES.iter().filter(move |it| it.modes.contains(&mode));
-        states.map(move |state| (state, mode))
+        STATES
+            .iter()
+            .filter(move |state| state.modes.contains(&mode))
+            .map(move |state| (state, mode))
     });
     trials.extend(by_mode.map(|(state, mode)| {
         let name = format!("{} ({}) | {}", state.title, state.name, mode.name());

@@ -49,7 +49,7 @@ fn a_node_that_is_lost(incident: &Incident, object: &Value) {
 /// Whether a case gives the node this health.
 fn is(case: &Value, node: &str, health: &str) -> bool {
     let mut nodes = case["nodes"].as_array().unwrap().iter();
-    nodes.any(|it| it["name"] == *node && it["health"] == health)
+    nodes.any(|entry| entry["name"] == *node && entry["health"] == health)
 }
 
 /// No controller deletes a pod that tolerates its node's silence and the out-of-service taint.
@@ -63,15 +63,15 @@ pub(crate) fn a_lost_node_whose_pod_stays(incident: &Incident) {
     let node = incident.node_of("web");
     incident.cluster.nodes.die(&node);
     roll_out(incident, 2);
-    let case = incident.until("node-lost");
-    incident.run(&incident::ways_out(&case)[0]);
+    let lost = incident.until("node-lost");
+    incident.run(&incident::ways_out(&lost)[0]);
     incident.end("the node is out of service");
-    let case = incident.until_case(
+    let rest = incident.until_case(
         "node-lost",
         "only the pod to be left",
         |case| matches!(&*incident::ways_out(case), [delete, _] if delete.contains("delete pod/")),
     );
-    for command in incident::ways_out(&case) {
+    for command in incident::ways_out(&rest) {
         incident.run(&command);
     }
     incident.until_nothing_waits();
@@ -87,16 +87,16 @@ pub(crate) fn a_disk_whose_machine_is_gone(incident: &Incident) {
     let nodes = &incident.cluster.nodes;
     nodes.refuse_detach(&incident.volume, "no such instance");
     nodes.die(&node);
-    let case = incident.until("node-lost");
-    incident.run(&incident::ways_out(&case)[0]);
+    let lost = incident.until("node-lost");
+    incident.run(&incident::ways_out(&lost)[0]);
     incident.until("driver-error");
     incident.end("the driver says why it cannot detach the volume");
     incident.kubectl(&["delete", "node", &node]);
-    let case = incident.until_case("driver-error", "the node to be gone", |case| {
+    let undetachable = incident.until_case("driver-error", "the node to be gone", |case| {
         case.to_string().contains("finalizers")
     });
-    incident.run(&incident::in_texts(&case, "finalizers"));
-    incident.leads_out(&case);
+    incident.run(&incident::in_texts(&undetachable, "finalizers"));
+    incident.leads_out(&undetachable);
     nodes.allow_detach(&incident.volume);
 }
 

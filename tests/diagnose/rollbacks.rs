@@ -77,23 +77,25 @@ fn look_where_the_line_says(incident: &Incident) {
     let case = incident.until_case("rollout-overlap", "the Event", |case| {
         case["waiting"][0]["message"].is_string()
     });
-    let [line, pod] = ["message", "pod"].map(|it| case["waiting"][0][it].as_str().unwrap());
+    let [message, pod] =
+        ["message", "pod"].map(|field| case["waiting"][0][field].as_str().unwrap());
     let mut lines = documents::explained_lines();
-    lines.push(line.to_owned());
+    lines.push(message.to_owned());
     let mut seen = BTreeSet::new();
     for line in lines {
-        let line = line.replace('\'', "'\\''");
-        let explained =
-            incident.shell(&format!("multi-attach-guard diagnose --explain '{line}' -o json"));
-        let explained: Value = serde_json::from_str(&explained).unwrap();
-        for command in explained["look"].as_array().unwrap() {
+        let quoted = line.replace('\'', "'\\''");
+        let explain = format!("multi-attach-guard diagnose --explain '{quoted}' -o json");
+        let explained: Value = serde_json::from_str(&incident.shell(&explain)).unwrap();
+        for look in explained["look"].as_array().unwrap() {
             let filled = [("NAMESPACE", &*incident.namespace), ("POD", pod), ("CLAIM", "data")];
-            let command = command.as_str().unwrap().to_owned();
-            let command = filled.iter().fold(command, |it, (place, name)| {
-                it.replace(&format!(" {place} "), &format!(" {name} "))
-                    .replace(&format!("/{place}"), &format!("/{name}"))
-            });
-            let command = command.replace(" VOLUME", &format!(" {}", incident.volume));
+            let command = filled
+                .iter()
+                .fold(look.as_str().unwrap().to_owned(), |command, (place, name)| {
+                    command
+                        .replace(&format!(" {place} "), &format!(" {name} "))
+                        .replace(&format!("/{place}"), &format!("/{name}"))
+                })
+                .replace(" VOLUME", &format!(" {}", incident.volume));
             if seen.insert(command.clone()) {
                 incident.look(&command);
             }
@@ -109,10 +111,10 @@ pub(crate) fn without_events(incident: &Incident) {
     set_image(incident, 3);
     incident.kubectl(&["delete", "events", "--all"]);
     // The page says where to find the number of the running revision.
-    let look = documents::printed("runbook", |it| it.contains("describe replicaset"));
-    let runs = ".items[?(@.status.readyReplicas==1)].metadata.name";
-    let runs = incident.field("replicaset", runs);
-    let look = look.replace("shop", &incident.namespace).replace("web-old", &runs);
+    let runs = incident.field("replicaset", ".items[?(@.status.readyReplicas==1)].metadata.name");
+    let look = documents::printed("runbook", |command| command.contains("describe replicaset"))
+        .replace("shop", &incident.namespace)
+        .replace("web-old", &runs);
     has(&incident.look(&look), "deployment.kubernetes.io/revision: 1");
     let case = incident.until("rollout-overlap");
     incident.leads_out(&case);

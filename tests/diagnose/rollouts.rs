@@ -90,15 +90,18 @@ pub(crate) fn a_rollout_that_overlaps(incident: &Incident) {
 pub(crate) fn a_rollout_of_a_volume_for_one_pod(incident: &Incident) {
     incident.starts(&deployment("web", &json!({})));
     incident.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);
-    let case = incident.until_case("rollout-overlap", "the words of the scheduler", |case| {
-        let message = case["waiting"][0]["message"].as_str().unwrap_or_default();
-        message.contains("ReadWriteOncePod")
-    });
-    assert!(case["waiting"][0]["node"].is_null(), "{case:#}");
+    let unscheduled =
+        incident.until_case("rollout-overlap", "the words of the scheduler", |case| {
+            let message = case["waiting"][0]["message"].as_str().unwrap_or_default();
+            message.contains("ReadWriteOncePod")
+        });
+    assert!(unscheduled["waiting"][0]["node"].is_null(), "{unscheduled:#}");
     // First the command that the runbook gives for this message, then the strategy.
-    let undo = documents::printed("runbook", |it| it.ends_with("rollout undo deployment/NAME"));
-    let undo = undo.replace("NAMESPACE", &incident.namespace);
-    incident.run(&undo.replace("NAME", "web"));
+    let undo =
+        documents::printed("runbook", |command| command.ends_with("rollout undo deployment/NAME"))
+            .replace("NAMESPACE", &incident.namespace)
+            .replace("NAME", "web");
+    incident.run(&undo);
     incident.until_nothing_waits();
     incident.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);
     let case = incident.until("rollout-overlap");

@@ -10,11 +10,12 @@ const PAGE: &str = include_str!("../../docs/migrate.md");
 
 /// The shell block under the heading with these words.
 fn block(title: &str) -> &'static str {
-    let mut sections = PAGE.split("\n## ");
-    let section = sections.find(|it| it.lines().next().is_some_and(|it| it.contains(title)));
-    let section = section.unwrap_or_else(|| panic!("The page has no section {title:?}."));
+    let section = PAGE
+        .split("\n## ")
+        .find(|section| section.lines().next().is_some_and(|heading| heading.contains(title)))
+        .unwrap_or_else(|| panic!("The page has no section {title:?}."));
     let mut blocks = section.split("```sh\n").skip(1);
-    let block = blocks.next().and_then(|it| it.split("```").next());
+    let block = blocks.next().and_then(|block| block.split("```").next());
     assert!(blocks.next().is_none(), "{title:?} has two blocks");
     block.unwrap_or_else(|| panic!("{title:?} has no block"))
 }
@@ -123,8 +124,8 @@ pub(crate) fn there_and_back(incident: &Incident) {
     let begun = back_up(incident, "begun");
     end(incident, &begun, 10);
     reader.pastes("3. Stop");
-    let left = incident.field("pod", ".items[*].status.phase");
-    let mut left: Vec<&str> = left.split(' ').collect();
+    let phases = incident.field("pod", ".items[*].status.phase");
+    let mut left: Vec<&str> = phases.split(' ').collect();
     left.sort_unstable();
     assert_eq!(left, ["Failed", "Succeeded"]);
     incident.uncordon();

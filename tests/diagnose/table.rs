@@ -18,7 +18,7 @@ pub(crate) fn assert_has(state: &str, rows: &[Row]) {
         let command = command.replace('|', "\\|");
         format!("| `{command}` | {end} |")
     });
-    let missing: BTreeSet<String> = lines.filter(|it| !section.contains(it)).collect();
+    let missing: BTreeSet<String> = lines.filter(|line| !section.contains(line)).collect();
     assert!(
         missing.is_empty(),
         "tests/printed/commands.md lacks these lines under \"{state}\":\n{}",

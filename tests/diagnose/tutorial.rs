@@ -101,35 +101,35 @@ pub(crate) fn as_printed() -> Option<()> {
     let mut reader = Reader::new(plane, folder.path());
 
     // A finding without certainty only warns.
-    let printed = reader.succeeds("cat > web.yaml");
-    has(&printed, "warning[rolling-update-overlap]");
-    has(&printed, "if the default class attaches");
+    let checked = reader.succeeds("cat > web.yaml");
+    has(&checked, "warning[rolling-update-overlap]");
+    has(&checked, "if the default class attaches");
 
-    let printed = reader.succeeds("kubectl create namespace tutorial");
-    has(&printed, "successfully rolled out");
-    let (code, printed) = reader.pastes("node=");
-    assert_ne!(code, 0, "the rollout must hang: {printed}");
-    let (code, printed) = reader.pastes("kubectl -n tutorial get events");
-    assert_eq!(code, 1, "{printed}");
-    has(&printed, "FailedAttachVolume");
-    has(&printed, "(rollout-overlap)");
+    let created = reader.succeeds("kubectl create namespace tutorial");
+    has(&created, "successfully rolled out");
+    let (rollout_code, rollout) = reader.pastes("node=");
+    assert_ne!(rollout_code, 0, "the rollout must hang: {rollout}");
+    let (diagnosis_code, diagnosis) = reader.pastes("kubectl -n tutorial get events");
+    assert_eq!(diagnosis_code, 1, "{diagnosis}");
+    has(&diagnosis, "FailedAttachVolume");
+    has(&diagnosis, "(rollout-overlap)");
 
-    let printed = reader.succeeds("kubectl -n tutorial patch");
-    has(&printed, "successfully rolled out");
+    let patched = reader.succeeds("kubectl -n tutorial patch");
+    has(&patched, "successfully rolled out");
     reader.succeeds("kubectl uncordon");
 
     let _guard = install::guard(plane, "tutorial", &policy(Mode::Deny), &[], |_| ());
-    let (code, printed) = reader.pastes("kubectl -n tutorial delete deploy web");
-    assert_eq!(code, 1, "{printed}");
-    has(&printed, "persistentvolumeclaim/data unchanged");
-    has(&printed, "Set spec.strategy to Recreate.");
+    let (denial_code, denial) = reader.pastes("kubectl -n tutorial delete deploy web");
+    assert_eq!(denial_code, 1, "{denial}");
+    has(&denial, "persistentvolumeclaim/data unchanged");
+    has(&denial, "Set spec.strategy to Recreate.");
 
-    let printed = reader.succeeds("multi-attach-guard check --cluster --diff");
-    has(&printed, "type: Recreate");
-    let printed = reader.succeeds("kubectl apply -f web.yaml");
-    has(&printed, "deployment.apps/web created");
-    assert!(!printed.contains("Warning:"), "{printed}");
-    has(&printed, "successfully rolled out");
+    let diff = reader.succeeds("multi-attach-guard check --cluster --diff");
+    has(&diff, "type: Recreate");
+    let applied = reader.succeeds("kubectl apply -f web.yaml");
+    has(&applied, "deployment.apps/web created");
+    assert!(!applied.contains("Warning:"), "{applied}");
+    has(&applied, "successfully rolled out");
     std::thread::scope(|scope| {
         let kinds =
             "deployments,replicasets,pods,persistentvolumeclaims,configmaps,serviceaccounts";

@@ -41,9 +41,9 @@ pub(crate) fn a_volume_on_a_cordoned_node(incident: &Incident) {
         "matchExpressions": [
             {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]},
         ],
-    }]}}}});
+    }]}}}})
+    .to_string();
     let volume = format!("pv/{}", incident.volume);
-    let affinity = affinity.to_string();
     incident.kubectl(&["patch", &volume, "--type=merge", "-p", &affinity]);
     incident.kubectl(&["cordon", node]);
     incident.apply(&deployment("web", &json!({})));
@@ -163,8 +163,9 @@ pub(crate) fn a_pod_that_names_its_node(incident: &Incident) {
 /// By their CSINodes, the nodes can attach one volume, and have it already.
 pub(crate) fn nodes_that_attach_no_more_volumes(incident: &Incident) {
     for node in &incident.nodes {
-        let drivers = incident.field(&format!("csinode/{node}"), ".spec.drivers");
-        let mut drivers: Value = serde_json::from_str(&drivers).unwrap();
+        let mut drivers: Value =
+            serde_json::from_str(&incident.field(&format!("csinode/{node}"), ".spec.drivers"))
+                .unwrap();
         for driver in drivers.as_array_mut().unwrap() {
             driver["allocatable"] = json!({"count": 1});
         }

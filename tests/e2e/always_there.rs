@@ -79,8 +79,8 @@ pub(crate) fn play() -> Result<(), Failed> {
     };
     let cluster = &cluster;
     let cases = case::all();
-    let runs = cases.iter().map(|case| CaseRun::set(cluster, case));
-    let runs: Vec<CaseRun> = runs.collect::<Result<_, String>>()?;
+    let runs: Vec<CaseRun> =
+        cases.iter().map(|case| CaseRun::set(cluster, case)).collect::<Result<_, String>>()?;
     let found = Mutex::new(Found::default());
     let rounds = cases.iter().map(|case| case.steps().count()).max();
     for round in 0..rounds.unwrap_or_default() {
@@ -168,7 +168,7 @@ fn words(output: &Output) -> Option<String> {
     let sentence = denial.lines().next()?;
     Some(match sentence.split_once(" nodes are eligible") {
         Some((before, after)) => {
-            [before.trim_end_matches(|it: char| it.is_ascii_digit()), after].concat()
+            [before.trim_end_matches(|c: char| c.is_ascii_digit()), after].concat()
         }
         None => sentence.to_owned(),
     })
@@ -194,7 +194,9 @@ impl Found {
             }
         }
         // In a dry run, the objects before it in the same file are not stored, so it may pass.
-        let Some((there, speaks)) = there.as_ref().and_then(|it| Some((it, speaker(it)?))) else {
+        let Some((there, speaks)) =
+            there.as_ref().and_then(|output| Some((output, speaker(output)?)))
+        else {
             return;
         };
         let denials = ["denied request: ", "denied the request: "]
@@ -214,7 +216,7 @@ impl Found {
             Speaker::Webhook => "webhook",
             Speaker::Kubernetes => "Kubernetes",
         };
-        let away = match (speaks_away, step.uncertain) {
+        let without_guard = match (speaks_away, step.uncertain) {
             (Some(Speaker::Kubernetes), _) => "refused by Kubernetes".to_owned(),
             (Some(_), _) => "refused".to_owned(),
             (None, Some(why)) => format!("passes: {}", why.reason()),
@@ -222,7 +224,7 @@ impl Found {
         };
         let (kind, operation, rules) = (&case.kind, &case.operation, rules.join(", "));
         let row = Row {
-            text: format!("| {kind} | {operation} | {rules} | {speaks} | {away} |"),
+            text: format!("| {kind} | {operation} | {rules} | {speaks} | {without_guard} |"),
             is_certain: step.uncertain.is_none(),
             speaks_away,
         };
@@ -268,7 +270,7 @@ impl Found {
 fn write<'a>(table: &str, rows: impl Iterator<Item = &'a Row>) -> Result<(), Failed> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = std::fs::read_to_string(&path)?;
-    if std::env::var_os("TABLE").is_none_or(|it| it != "write") {
+    if std::env::var_os("TABLE").is_none_or(|value| value != "write") {
         let mut passing = rows.filter(|row| row.is_certain && row.speaks_away.is_none());
         return match passing.find(|row| !page.contains(&row.text)) {
             Some(row) => Err(format!("{PAGE} has no row \"{}\"", row.text).into()),
@@ -277,6 +279,5 @@ fn write<'a>(table: &str, rows: impl Iterator<Item = &'a Row>) -> Result<(), Fai
     }
     let (before, rest) = page.split_once(BEGIN).ok_or("the page has no place for the table")?;
     let (_, after) = rest.split_once(END).ok_or("the page has no end of the table")?;
-    let page = format!("{before}{BEGIN}\n{table}\n{END}{after}");
-    Ok(std::fs::write(&path, page)?)
+    Ok(std::fs::write(&path, format!("{before}{BEGIN}\n{table}\n{END}{after}"))?)
 }

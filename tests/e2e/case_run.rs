@@ -184,9 +184,10 @@ impl CaseRun {
     /// The account that creates objects with a controller.
     fn controller(&self, objects: &[Object]) -> Option<&'static str> {
         let owner = objects.iter().find_map(|object| {
-            let manifest = object.manifest(&self.namespace);
-            let owner = manifest.pointer("/metadata/ownerReferences/0/apiVersion");
-            owner.cloned()
+            object
+                .manifest(&self.namespace)
+                .pointer("/metadata/ownerReferences/0/apiVersion")
+                .cloned()
         })?;
         Some(match owner.as_str() {
             Some("example.com/v1") => "system:serviceaccount:operators:operator",
@@ -233,7 +234,7 @@ impl CaseRun {
 pub(crate) fn can_be_dry(command: &Command) -> bool {
     match command {
         Command::Kubectl(text) | Command::Unguarded(text) => {
-            !NEVER_DRY.iter().any(|command| text.starts_with(command))
+            !NEVER_DRY.iter().any(|never_dry| text.starts_with(never_dry))
         }
         Command::DryRun(_) => false,
         _ => true,

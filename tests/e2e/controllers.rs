@@ -49,8 +49,8 @@ fn autoscaler_is_refused(cluster: &GuardedCluster) -> Result<(), String> {
     test.make(&json!({ "kind": "HorizontalPodAutoscaler", "with": { "spec": bounds } }))?;
     wait_until("the autoscaler to say why it cannot scale", WITHIN, || {
         let autoscaler = test.read("HorizontalPodAutoscaler/web");
-        let conditions = autoscaler.pointer("/status/conditions");
-        let conditions = conditions.and_then(Value::as_array).cloned();
+        let conditions =
+            autoscaler.pointer("/status/conditions").and_then(Value::as_array).cloned();
         let refused = conditions.iter().flatten().any(|condition| {
             let message = condition["message"].as_str().unwrap_or_default();
             condition["type"] == "AbleToScale"
@@ -112,9 +112,8 @@ fn undo_with_recreate(cluster: &GuardedCluster) -> Result<(), String> {
     test.is_silent(&image)?;
     test.until_revision("2")?;
     test.is_silent(&["rollout", "undo", "deployment/web"])?;
-    let image = "/spec/template/spec/containers/0/image";
     let after = test.read("Deployment/web");
-    match after.pointer(image).and_then(Value::as_str) {
+    match after.pointer("/spec/template/spec/containers/0/image").and_then(Value::as_str) {
         Some("example.com/app:1") => Ok(()),
         other => Err(format!("The image is {other:?}.")),
     }
@@ -126,7 +125,7 @@ fn controllers_are_left_alone(cluster: &GuardedCluster) -> Result<(), String> {
     let test = ControllerTest::new(cluster, &hazardous)?;
     wait_until("three pods of the ReplicaSet", WITHIN, || {
         let versions = stored::versions(&test.namespace);
-        let pods = versions.keys().filter(|it| it.starts_with("Pod/")).count();
+        let pods = versions.keys().filter(|name| name.starts_with("Pod/")).count();
         seen(pods == 3, versions).map(drop)
     })
 }
@@ -139,11 +138,10 @@ fn labels_hide_nobody(cluster: &GuardedCluster) -> Result<(), String> {
         "selector": { "matchLabels": labels }, "template": { "metadata": { "labels": labels } } } });
     let own = json!({ "kind": "ReplicaSet", "name": "own", "with": labelled });
     let test = ControllerTest::new(cluster, &own)?;
-    let other = json!({ "kind": "Deployment", "strategy": "Recreate" });
-    let other = Object::try_from(other)?.manifest(&test.namespace);
+    let other = Object::try_from(json!({ "kind": "Deployment", "strategy": "Recreate" }))?
+        .manifest(&test.namespace);
     let name = format!("{}-web.json", test.namespace);
-    let file = cluster.plane.write_file(&name, &other.to_string());
-    let file = file.display().to_string();
+    let file = cluster.plane.write_file(&name, &other.to_string()).display().to_string();
     test.until_refused(&["create", "-f", &file], "workloads-share-volume")
 }
 

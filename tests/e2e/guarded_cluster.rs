@@ -75,8 +75,8 @@ impl Shared {
     pub(crate) fn cluster(&self) -> Option<&GuardedCluster> {
         let make = || {
             let plane = Lent::new(harness::start_control_plane(self.needs)?);
-            let made = catch_unwind(AssertUnwindSafe(|| GuardedCluster::new(plane.0)));
-            let made = made.map_err(|_| "It did not start; the first case says why.".to_owned());
+            let made = catch_unwind(AssertUnwindSafe(|| GuardedCluster::new(plane.0)))
+                .map_err(|_| "It did not start; the first case says why.".to_owned());
             Some(made.map(|cluster| (cluster, plane)))
         };
         let cluster = self.cluster.get_or_init(make).as_ref()?;
@@ -99,8 +99,8 @@ impl GuardedCluster {
     }
 
     fn of(plane: &'static ControlPlane, arguments: &[&str]) -> Self {
-        let unguarded = plane.block_on(asking::client(plane.kubeconfig(), Some(UNGUARDED)));
-        let unguarded = unguarded.unwrap();
+        let unguarded =
+            plane.block_on(asking::client(plane.kubeconfig(), Some(UNGUARDED))).unwrap();
         for object in base() {
             stored::create(plane, &unguarded, "", &object).unwrap();
         }

@@ -33,9 +33,12 @@ pub(crate) fn file(name: &str) -> PathBuf {
 fn entries(name: &str, kind: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(file(name)).unwrap();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-    let of_kind = documents.into_iter().filter(|it| it["kind"] == kind);
-    of_kind
-        .flat_map(|mut it| serde_json::from_value::<Vec<Value>>(it["webhooks"].take()).unwrap())
+    documents
+        .into_iter()
+        .filter(|document| document["kind"] == kind)
+        .flat_map(|mut configuration| {
+            serde_json::from_value::<Vec<Value>>(configuration["webhooks"].take()).unwrap()
+        })
         .collect()
 }
 
@@ -82,8 +85,7 @@ pub(crate) fn policies(plane: &ControlPlane) {
                 });
                 add_condition(&mut object["spec"], condition);
             }
-            let text = object.to_string();
-            plane.kubectl(&["apply", "-f", "-"], Some(&text)).success();
+            plane.kubectl(&["apply", "-f", "-"], Some(&object.to_string())).success();
         }
     }
 }

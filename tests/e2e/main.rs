@@ -69,8 +69,8 @@ fn main() {
     }
     drop(without_controllers);
     let with_controllers = Arc::new(Shared::on(Needs::Controllers));
-    for (name, play) in controllers::ROWS.into_iter().chain(ways_out::ROWS) {
-        let parts: Vec<String> = name.split(" | ").map(str::to_owned).collect();
+    for (row, play) in controllers::ROWS.into_iter().chain(ways_out::ROWS) {
+        let parts: Vec<String> = row.split(" | ").map(str::to_owned).collect();
         let name = parts.try_into().unwrap();
         let shared = Arc::clone(&with_controllers);
         trials
@@ -79,8 +79,8 @@ fn main() {
     drop(with_controllers);
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials);
-    let cases = table.print(&["kind", "operation", "verdict", "result"]);
-    println!("{cases} cases in {} s\n", started.elapsed().as_secs());
+    let count = table.print(&["kind", "operation", "verdict", "result"]);
+    println!("{count} cases in {} s\n", started.elapsed().as_secs());
     conclusion.exit();
 }
 
@@ -88,7 +88,7 @@ fn main() {
 fn every_rule_is_met(cases: &[Case]) {
     // The API server refuses these objects before it calls the webhook.
     let refused = [codes::UNSUPPORTED_STRATEGY, codes::IMPOSSIBLE_NAME];
-    for rule in RULES.iter().filter(|it| !refused.contains(&it.code)) {
+    for rule in RULES.iter().filter(|rule| !refused.contains(&rule.code)) {
         let mentions = |step: &Step| step.expect.mentions(rule.code);
         assert!(
             cases.iter().any(|case| case.steps().any(mentions)),

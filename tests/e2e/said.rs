@@ -73,8 +73,8 @@ pub(crate) fn denied(text: &str) -> impl Iterator<Item = &str> {
 /// Checks that the cause, one suggestion and a reference fit into a controller's condition.
 fn assert_short(stderr: &str) {
     let denials = stderr.split("denied the request: ").skip(1);
-    let guards = denials.filter(|it| it.contains("More: multi-attach-guard rules "));
-    for denial in guards.filter_map(|it| it.lines().next()) {
+    let guards = denials.filter(|denial| denial.contains("More: multi-attach-guard rules "));
+    for denial in guards.filter_map(|denial| denial.lines().next()) {
         let length = denial.chars().count();
         assert!(length <= DENIAL_LENGTH, "{length} characters: {denial}");
     }
@@ -99,7 +99,7 @@ impl Said {
                     let fixed = rest
                         .strip_prefix("fixed with ")
                         .or_else(|| Some(rest.split_once(": fixed with ")?.1));
-                    match fixed.and_then(|it| it.split_once(':')) {
+                    match fixed.and_then(|text| text.split_once(':')) {
                         Some((remedy, _)) => said.fixed.insert(format!("{rule} with {remedy}")),
                         None => said.warned.insert(rule.to_owned()),
                     };
@@ -135,9 +135,9 @@ impl Said {
 
     /// Whether the guard mentions this rule.
     pub(crate) fn mentions(&self, rule: &str) -> bool {
-        let fixed = self.fixed.iter().filter_map(|it| it.split(' ').next());
+        let fixed = self.fixed.iter().filter_map(|remedy| remedy.split(' ').next());
         let all = self.denied.iter().chain(&self.warned).map(String::as_str);
-        all.chain(fixed).any(|it| it == rule)
+        all.chain(fixed).any(|code| code == rule)
     }
 
     /// Whether the request is refused, so that nothing is stored.

@@ -51,26 +51,29 @@ pub(crate) fn create(
     let text = |field: &str| manifest[field].as_str().unwrap();
     let api = api(client, (text("kind"), text("apiVersion")), namespace);
     let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
-    let created = plane.block_on(async {
-        let created = api.create(&PostParams::default(), &object).await?;
-        if let Some(status) = manifest.get("status") {
-            let name = created.metadata.name.as_deref().unwrap_or_default();
-            let patch = Patch::Merge(json!({ "status": status }));
-            api.patch_status(name, &PatchParams::default(), &patch).await?;
-        }
-        Ok(())
-    });
-    created.map_err(|error: kube::Error| format!("{manifest} cannot be created: {error}"))
+    plane
+        .block_on(async {
+            let created = api.create(&PostParams::default(), &object).await?;
+            if let Some(status) = manifest.get("status") {
+                let name = created.metadata.name.as_deref().unwrap_or_default();
+                let patch = Patch::Merge(json!({ "status": status }));
+                api.patch_status(name, &PatchParams::default(), &patch).await?;
+            }
+            Ok(())
+        })
+        .map_err(|error: kube::Error| format!("{manifest} cannot be created: {error}"))
 }
 
 /// Reads `Kind/name`; `None` if it does not exist.
 pub(crate) fn read(namespace: &Namespace<'_>, object: &str) -> Option<Value> {
     let (kind, name) = object.split_once('/').unwrap();
-    let judged = JUDGED.iter().find(|it| it.0 == kind);
-    let kind = *judged.unwrap_or_else(|| panic!("{kind} is not in the list of kinds"));
+    let kind = *JUDGED
+        .iter()
+        .find(|judged| judged.0 == kind)
+        .unwrap_or_else(|| panic!("{kind} is not in the list of kinds"));
     let api = api(&namespace.plane.client(), kind, namespace);
     let found = namespace.plane.block_on(api.get_opt(name)).unwrap();
-    found.map(|object| serde_json::to_value(object).unwrap())
+    found.map(|stored| serde_json::to_value(stored).unwrap())
 }
 
 /// The resource versions of all judged objects in the namespace, by `Kind/name`. Cluster-wide

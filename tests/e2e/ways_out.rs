@@ -41,7 +41,7 @@ fn undo_to_what_runs(cluster: &GuardedCluster) -> Result<(), String> {
     let said = Said::of(&output);
     let passed = output.status == 0 && said.denied.is_empty() && said.warned.is_empty();
     let rollback = "This is a rollback to ReplicaSet web-";
-    let noted = said.noted.iter().any(|it| it.starts_with(rollback));
+    let noted = said.noted.iter().any(|note| note.starts_with(rollback));
     seen(passed && noted, output)?;
     until_image(&test, "example.com/app:1")
 }
@@ -58,7 +58,7 @@ fn server_side_apply_after_the_printed_command(cluster: &GuardedCluster) -> Resu
     test.until_revision("1")?;
     run_what_the_denial_prints(&test)?;
     let mut manifest = test.read("Deployment/web");
-    let kept = json!({
+    let applied = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
         "spec": {
             "selector": manifest["spec"]["selector"].take(),
@@ -67,7 +67,7 @@ fn server_side_apply_after_the_printed_command(cluster: &GuardedCluster) -> Resu
         },
     });
     let arguments = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-    let output = test.namespace.kubectl(&arguments, Some(&kept.to_string()));
+    let output = test.namespace.kubectl(&arguments, Some(&applied.to_string()));
     is_silent(output)
 }
 
@@ -75,21 +75,23 @@ fn server_side_apply_after_the_printed_command(cluster: &GuardedCluster) -> Resu
 fn run_what_the_denial_prints(test: &ControllerTest<'_>) -> Result<(), String> {
     test.until_refused(&SET_IMAGE, "rolling-update-overlap")?;
     let output = test.kubectl(&SET_IMAGE).failure();
-    let denial = output.stderr.split("denied the request: ").nth(1);
-    let denial = denial.ok_or_else(|| format!("{output:#?}"))?.trim_end();
+    let denial = output
+        .stderr
+        .split("denied the request: ")
+        .nth(1)
+        .ok_or_else(|| format!("{output:#?}"))?
+        .trim_end();
     if denial.chars().count() > 350 {
         return Err(format!("The denial is too long: {denial}"));
     }
-    let command = denial.split('`').nth(1);
-    let command = command.ok_or_else(|| format!("No command in {denial}"))?;
+    let command = denial.split('`').nth(1).ok_or_else(|| format!("No command in {denial}"))?;
     let ran = test.namespace.plane.printed(command).output().unwrap();
     seen(ran.status.success(), (command, ran)).map(drop)
 }
 
 fn pods(test: &ControllerTest<'_>) -> Vec<Value> {
     let versions = stored::versions(&test.namespace);
-    let names = versions.keys().filter(|it| it.starts_with("Pod/"));
-    names.map(|name| test.read(name)).collect()
+    versions.keys().filter(|name| name.starts_with("Pod/")).map(|name| test.read(name)).collect()
 }
 
 fn image_of(pod: &Value) -> &Value {
@@ -101,8 +103,7 @@ fn make_ready(test: &ControllerTest<'_>, image: &str) -> Result<(), String> {
     let plane = test.namespace.plane;
     let pod = wait_until("the pod", WITHIN, || {
         let pods = pods(test);
-        let pod = pods.iter().find(|pod| image_of(pod) == image);
-        pod.cloned().ok_or_else(|| format!("{pods:?}"))
+        pods.iter().find(|pod| image_of(pod) == image).cloned().ok_or_else(|| format!("{pods:?}"))
     })?;
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
     let api: Api<Pod> = Api::namespaced(plane.client(), &test.namespace);
@@ -123,7 +124,7 @@ fn until_image(test: &ControllerTest<'_>, image: &str) -> Result<(), String> {
     wait_until(&format!("pods of {image}"), WITHIN, || {
         let pods = pods(test);
         let images: Vec<&Value> = pods.iter().map(image_of).collect();
-        let all = !images.is_empty() && images.iter().all(|it| **it == image);
+        let all = !images.is_empty() && images.iter().all(|other| **other == image);
         seen(all, images).map(drop)
     })
 }
@@ -132,9 +133,11 @@ fn until_image(test: &ControllerTest<'_>, image: &str) -> Result<(), String> {
 fn back_to_a_revision_that_is_gone(cluster: &GuardedCluster) -> Result<(), String> {
     let test = hanging(cluster)?;
     let versions = stored::versions(&test.namespace);
-    let mut sets = versions.keys().filter(|it| it.starts_with("ReplicaSet/"));
-    let runs = sets.find(|it| test.read(it)["status"]["readyReplicas"] == 1);
-    let runs = runs.ok_or_else(|| format!("No ReplicaSet is ready: {versions:?}"))?;
+    let runs = versions
+        .keys()
+        .filter(|name| name.starts_with("ReplicaSet/"))
+        .find(|name| test.read(name)["status"]["readyReplicas"] == 1)
+        .ok_or_else(|| format!("No ReplicaSet is ready: {versions:?}"))?;
     let named = runs.replace("ReplicaSet/", "replicaset/");
     test.unguarded(&["delete", &named, "--cascade=orphan"]);
     let undo = test.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
@@ -175,20 +178,20 @@ fn hotfix_whoever_is_said_to_apply(cluster: &GuardedCluster) -> Result<(), Strin
 /// A guard that may not read revisions denies nothing that may be a rollback, and reports the
 /// missing permission. It still denies updates that do not change the template.
 fn rights_to_revisions_are_missing(_: &GuardedCluster) -> Result<(), String> {
-    let Some(plane) = start_control_plane(Needs::ApiServer) else {
+    let Some(started) = start_control_plane(Needs::ApiServer) else {
         return Ok(());
     };
-    let lent = Lent::new(plane);
+    let lent = Lent::new(started);
     let plane = lent.0;
     let cluster = GuardedCluster::new(plane);
     let mut role = plane.get(&["clusterrole", "multi-attach-guard"]);
     let revisions = [json!("replicasets"), json!("controllerrevisions")];
     for rule in role["rules"].as_array_mut().unwrap() {
         let resources = rule["resources"].as_array_mut().unwrap();
-        resources.retain(|it| !revisions.contains(it));
+        resources.retain(|resource| !revisions.contains(resource));
     }
     let rules = role["rules"].as_array_mut().unwrap();
-    rules.retain(|it| it["resources"] != json!([]));
+    rules.retain(|rule| rule["resources"] != json!([]));
     let replace = plane.kubectl(&["replace", "-f", "-"], Some(&role.to_string()));
     replace.done()?;
     for (kind, replicas, resource, rule) in [
@@ -205,7 +208,7 @@ fn rights_to_revisions_are_missing(_: &GuardedCluster) -> Result<(), String> {
                 resource,
                 &format!("Warning: {rule}"),
             ];
-            let says = parts.iter().all(|it| output.stderr.contains(it));
+            let says = parts.iter().all(|part| output.stderr.contains(part));
             seen(output.status == 0 && says, output).map(drop)
         })?;
         let scale = ["scale", &target, "--replicas=3"];

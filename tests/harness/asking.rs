@@ -33,9 +33,12 @@ pub(crate) fn request(method: Method, path: &str, object: &Value) -> Request<Vec
         Method::PATCH => "application/merge-patch+json",
         _ => "application/json",
     };
-    let request = Request::builder().method(method).uri(path);
-    let request = request.header(header::CONTENT_TYPE, format);
-    request.body(object.to_string().into_bytes()).unwrap()
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::CONTENT_TYPE, format)
+        .body(object.to_string().into_bytes())
+        .unwrap()
 }
 
 type Answer = Response<Box<DynBody>>;
@@ -52,8 +55,9 @@ pub(crate) async fn client(
     user: Option<&str>,
 ) -> Result<kube::Client, String> {
     let file = Kubeconfig::read_from(kubeconfig).map_err(|error| error.to_string())?;
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-    let mut config = config.map_err(|error| error.to_string())?;
+    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| error.to_string())?;
     // kube's own retries would hide failed attempts from `ask`.
     config.default_retry = false;
     if let Some(user) = user {
@@ -85,8 +89,8 @@ async fn ask(inner: Inner, request: Request<Body>) -> Result<Answer, BoxError> {
                 let (head, said) = answer.into_parts();
                 let said = said.collect().await?.to_bytes();
                 let status: Value = serde_json::from_slice(&said).unwrap_or_default();
-                if may_be_done && let Some(answer) = if_done(&status, &inner, &parts, &body).await {
-                    return answer;
+                if may_be_done && let Some(done) = if_done(&status, &inner, &parts, &body).await {
+                    return done;
                 }
                 let text = String::from_utf8_lossy(&said);
                 let message = status["message"].as_str().unwrap_or(&text);

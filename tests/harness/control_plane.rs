@@ -148,11 +148,11 @@ impl ControlPlane {
         let with_token =
             |user: &str| kubeconfig_with(&format!("{user}.kubeconfig"), json!({ "token": user }));
         let account = pki.client(ADMIN, "system:masters");
-        let admin = json!({
+        let credentials = json!({
             "client-certificate": account.certificate,
             "client-key": account.key,
         });
-        let admin = kubeconfig_with("kubeconfig", admin);
+        let admin = kubeconfig_with("kubeconfig", credentials);
         let own = with_token(ADMIN);
         let client = runtime.block_on(asking::client(&own, None))?;
         let (controller_manager, scheduler) = if options.controllers {
@@ -190,9 +190,10 @@ impl ControlPlane {
     }
 
     fn running(&self) -> impl Iterator<Item = &Program> {
-        let controllers = [&self.scheduler, &self.controller_manager];
-        let controllers = controllers.into_iter().flatten();
-        controllers.chain([&self.api_server, &self.etcd])
+        [&self.scheduler, &self.controller_manager]
+            .into_iter()
+            .flatten()
+            .chain([&self.api_server, &self.etcd])
     }
 
     /// Ends all of its programs and frees its place for other processes.
@@ -294,21 +295,24 @@ impl ControlPlane {
     /// Makes a namespace like [`Self::namespace`], with these labels.
     pub(crate) fn labelled_namespace(&self, prefix: &str, labels: &Value) -> String {
         let name = format!("{prefix}-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
-        let object = json!({ "metadata": { "name": name, "labels": labels } });
+        let manifest = json!({ "metadata": { "name": name, "labels": labels } });
         self.until_calm();
         self.block_on(async {
             let namespaces = kube::Api::<Namespace>::all(self.client());
-            let object = serde_json::from_value(object).unwrap();
+            let object = serde_json::from_value(manifest).unwrap();
             let as_admin = PostParams::default();
             namespaces.create(&as_admin, &object).await.unwrap();
             if self.controllers {
                 // Otherwise pods would wait for the controller manager, which also makes this
                 // account and may be first.
                 let accounts = kube::Api::<ServiceAccount>::namespaced(self.client(), &name);
-                let account = json!({ "metadata": { "name": "default" } });
-                let account = serde_json::from_value(account).unwrap();
+                let default = json!({ "metadata": { "name": "default" } });
+                let account = serde_json::from_value(default).unwrap();
                 if let Err(error) = accounts.create(&as_admin, &account).await {
-                    let there = matches!(&error, kube::Error::Api(it) if it.is_already_exists());
+                    let there = matches!(
+                        &error,
+                        kube::Error::Api(response) if response.is_already_exists()
+                    );
                     assert!(there, "{error}");
                 }
             }
@@ -548,7 +552,7 @@ impl Program {
         runtime: &Runtime,
     ) -> Result<(), String> {
         let limit = patient(Duration::from_secs(5));
-        let outcome = wait_until(&format!("{url} to answer 200"), READY_WITHIN, || {
+        wait_until(&format!("{url} to answer 200"), READY_WITHIN, || {
             if let Some(status) = self.exited() {
                 return Ok(Err(format!("It ended with {status} before {url} answered")));
             }
@@ -558,8 +562,8 @@ impl Program {
                 Ok(answer) => Err(answer.status().to_string()),
                 Err(error) => Err(error.to_string()),
             }
-        });
-        let outcome = outcome.and_then(|it| it);
-        outcome.map_err(|reason| format!("{reason}. {}", self.log_tail()))
+        })
+        .flatten()
+        .map_err(|reason| format!("{reason}. {}", self.log_tail()))
     }
 }

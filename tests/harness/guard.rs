@@ -35,8 +35,7 @@ impl GuardOptions {
 
     /// Uses the credentials of this kubeconfig.
     pub(crate) fn kubeconfig(mut self, file: &Path) -> Self {
-        let file = file.display().to_string();
-        self.environment.push(("KUBECONFIG".to_owned(), file));
+        self.environment.push(("KUBECONFIG".to_owned(), file.display().to_string()));
         self
     }
 }
@@ -95,7 +94,7 @@ impl Guard {
     /// If the log mentions a panic, with those lines of the log.
     pub(crate) fn nothing_panicked(&self) {
         let log = self.program.log();
-        let panics: Vec<&str> = log.lines().filter(|it| it.contains("panic")).collect();
+        let panics: Vec<&str> = log.lines().filter(|line| line.contains("panic")).collect();
         assert!(panics.is_empty(), "The guard panicked: {panics:#?}");
     }
 
@@ -107,11 +106,9 @@ impl Guard {
     pub(crate) fn validate(&self, plane: &ControlPlane, review: &Value) -> Result<Value, String> {
         let address = format!("{}/validate?timeout=10s", self.url);
         let request = plane.http().post(address).json(review);
-        let answer = plane.block_on(async {
-            let answer = request.send().await?.error_for_status()?;
-            answer.json::<Value>().await
-        });
-        let mut answer = answer.map_err(|error| error.to_string())?;
+        let mut answer = plane
+            .block_on(async { request.send().await?.error_for_status()?.json::<Value>().await })
+            .map_err(|error| error.to_string())?;
         Ok(answer["response"].take())
     }
 
@@ -170,16 +167,17 @@ impl ControlPlane {
         let kubeconfig = self.kubeconfig.display().to_string();
         let further = options.environment.iter();
         let mut environment = vec![("KUBECONFIG", kubeconfig.as_str())];
-        environment.extend(further.map(|(name, value)| (name.as_str(), value.as_str())));
+        environment.extend(further.map(|(variable, value)| (variable.as_str(), value.as_str())));
         let started = Program::on_free_ports(self.http(), self.runtime(), || {
-            let [listen, admin] = [free_port(), free_port()].map(|it| format!("127.0.0.1:{it}"));
+            let [listen, admin] =
+                [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
             let mut arguments =
                 vec!["serve".to_owned(), format!("--listen={listen}"), format!("--admin={admin}")];
             arguments.extend(options.arguments.iter().cloned());
             let binary = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
             let folder = self.folder.join(format!("guard-{name}"));
-            let program = "multi-attach-guard";
-            let program = Program::start(program, binary, &arguments, &environment, &folder);
+            let program =
+                Program::start("multi-attach-guard", binary, &arguments, &environment, &folder);
             let admin = format!("http://{admin}");
             let addresses = (format!("https://{listen}"), admin.clone());
             Ok((program.unwrap(), admin + "/readyz", addresses))

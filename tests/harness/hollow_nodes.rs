@@ -63,7 +63,7 @@ impl HollowNodes<'_> {
     ///
     /// A sentence with the log's tail of the first node that does not start.
     pub(crate) fn add(&self, nodes: &[NodeSpec], kubelet: &Kubelet) -> Result<(), String> {
-        if kubelet.drivers.iter().any(|it| it == SIDECAR_DRIVER) {
+        if kubelet.drivers.iter().any(|driver| driver == SIDECAR_DRIVER) {
             let sidecars = self.sidecars.get_or_init(|| self.start_sidecars());
             sidecars.as_ref().map_err(Clone::clone)?;
         }
@@ -83,8 +83,9 @@ impl HollowNodes<'_> {
                 }
             };
             let what = format!("node {} to be ready", node.name);
-            let outcome = wait_until(&what, READY_WITHIN, ready).and_then(|it| it);
-            outcome.map_err(|reason| format!("{reason}. {}", self.running()[&node.name].log_tail()))
+            wait_until(&what, READY_WITHIN, ready)
+                .flatten()
+                .map_err(|reason| format!("{reason}. {}", self.running()[&node.name].log_tail()))
         })
     }
 
@@ -112,8 +113,11 @@ impl HollowNodes<'_> {
     /// Starts the controller of [`SIDECAR_DRIVER`] with its attacher and provisioner, which wait
     /// for it. Nothing else attaches or provisions volumes of this driver.
     fn start_sidecars(&self) -> Result<Vec<Program>, String> {
-        let folder = tempfile::Builder::new().prefix("sidecars-").tempdir();
-        let folder = folder.map_err(|error| error.to_string())?.keep();
+        let folder = tempfile::Builder::new()
+            .prefix("sidecars-")
+            .tempdir()
+            .map_err(|error| error.to_string())?
+            .keep();
         let controller = folder.join("driver");
         let start = |name: &str, program: &str, flags: &[String]| {
             let program = self.plane.program(program);
@@ -151,8 +155,9 @@ impl HollowNodes<'_> {
             .map_err(|error: kube::Error| error.to_string())?;
         let status = found.status.unwrap_or_default();
         let mut conditions = status.conditions.iter().flatten();
-        let ready = conditions.any(|it| it.type_ == "Ready" && it.status == "True");
-        let taints = found.spec.and_then(|it| it.taints).unwrap_or_default();
+        let ready =
+            conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True");
+        let taints = found.spec.and_then(|spec| spec.taints).unwrap_or_default();
         let wanted = drivers_of(node, kubelet).len();
         if ready && drivers == wanted && taints.len() == node.taints.len() {
             return Ok(());
@@ -164,13 +169,13 @@ impl HollowNodes<'_> {
     pub(crate) fn die(&self, node: &str) -> bool {
         let running = self.running();
         let program = running.get(node);
-        program.inspect(|it| it.signal("KILL")).is_some()
+        program.inspect(|program| program.signal("KILL")).is_some()
     }
 
     /// Ends the processes of nodes; the objects stay.
     pub(crate) fn remove(&self, nodes: &[String]) {
         let mut running = self.running();
-        let gone: Vec<_> = nodes.iter().filter_map(|it| running.remove(it)).collect();
+        let gone: Vec<_> = nodes.iter().filter_map(|name| running.remove(name)).collect();
         drop(running);
         drop(gone);
     }
@@ -179,8 +184,8 @@ impl HollowNodes<'_> {
 /// The value of the flag `-node` of `hollow-node`.
 fn specification(node: &NodeSpec, kubelet: &Kubelet) -> Value {
     let hostname = node.hostname.as_ref().unwrap_or(&node.name);
-    let resources = node.resources.iter();
-    let resources: BTreeMap<_, _> = resources.map(|(name, it)| (name, it.to_string())).collect();
+    let resources: BTreeMap<_, _> =
+        node.resources.iter().map(|(name, amount)| (name, amount.to_string())).collect();
     json!({
         "name": node.name,
         "labels": {
@@ -197,7 +202,8 @@ fn specification(node: &NodeSpec, kubelet: &Kubelet) -> Value {
 
 fn drivers_of(node: &NodeSpec, kubelet: &Kubelet) -> Vec<Value> {
     let common = [ATTACHING_DRIVER, SHARED_DRIVER].map(str::to_owned);
-    let further = kubelet.drivers.iter().filter(|it| !common.contains(it) && *it != ZONAL_DRIVER);
+    let further =
+        kubelet.drivers.iter().filter(|driver| !common.contains(driver) && *driver != ZONAL_DRIVER);
     let all = common.iter().chain(further);
     let plain = all.map(|name| json!({ "name": name, "limit": kubelet.attach_limit }));
     let zonal = json!({

@@ -47,7 +47,7 @@ const BUSY: [&str; 10] = [
 impl Output {
     /// Whether a busy API server may answer the next attempt. A webhook's message is an answer.
     fn is_of_a_busy_server(&self) -> bool {
-        let busy = BUSY.iter().any(|it| self.stderr.contains(it));
+        let busy = BUSY.iter().any(|sign| self.stderr.contains(sign));
         self.status != 0 && busy && !self.stderr.contains("webhook")
     }
 
@@ -102,7 +102,7 @@ impl ControlPlane {
         let kubectl = self.programs.path("kubectl");
         let guard = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
         let path = std::env::var("PATH").unwrap_or_default();
-        let [kubectl, guard] = [&kubectl, guard].map(|it| it.parent().unwrap().display());
+        let [kubectl, guard] = [&kubectl, guard].map(|program| program.parent().unwrap().display());
         let mut shell = limited("sh");
         shell
             .args(["-c", command])
@@ -148,8 +148,8 @@ impl ControlPlane {
                 Some(&"delete") => "(NotFound)",
                 _ => continue,
             };
-            let mut errors = output.stderr.lines().filter(|it| it.starts_with("Error"));
-            if output.status != 0 && errors.all(|it| it.contains(done)) {
+            let mut errors = output.stderr.lines().filter(|line| line.starts_with("Error"));
+            if output.status != 0 && errors.all(|line| line.contains(done)) {
                 output.status = 0;
             }
         }
@@ -158,9 +158,10 @@ impl ControlPlane {
 
     fn kubectl_once(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
         let patiently = arguments.iter().map(|argument| {
-            let limit = argument.strip_prefix("--timeout=");
-            let seconds = limit.and_then(|it| it.strip_suffix('s')?.parse().ok());
-            match seconds.map(|it| patient(Duration::from_secs(it))) {
+            let seconds = argument
+                .strip_prefix("--timeout=")
+                .and_then(|limit| limit.strip_suffix('s')?.parse().ok());
+            match seconds.map(Duration::from_secs).map(patient) {
                 Some(limit) => format!("--timeout={}s", limit.as_secs()),
                 None => (*argument).to_owned(),
             }

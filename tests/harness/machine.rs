@@ -45,8 +45,9 @@ fn slowness() -> u32 {
     static SEEN: AtomicU32 = AtomicU32::new(100);
     static BEGUN: Once = Once::new();
     fn look() {
-        let percent = measure().as_millis() * 100 / IDLE.as_millis();
-        let percent = u32::try_from(percent).unwrap_or(SLOWEST).min(SLOWEST);
+        let percent = u32::try_from(measure().as_millis() * 100 / IDLE.as_millis())
+            .unwrap_or(SLOWEST)
+            .min(SLOWEST);
         SEEN.fetch_max(percent, Ordering::Relaxed);
         NOW.store(percent, Ordering::Relaxed);
     }

@@ -87,8 +87,8 @@ pub(crate) fn require_control_plane(needs: Needs) -> Option<&'static ControlPlan
     let shared = match needs {
         Needs::ApiServer => &WITHOUT_CONTROLLERS,
         Needs::Controllers => &WITH_CONTROLLERS,
-    };
-    let shared = shared.get_or_init(|| ControlPlane::start(programs, &Options::of(needs)));
+    }
+    .get_or_init(|| ControlPlane::start(programs, &Options::of(needs)));
     Some(started(shared.as_ref()))
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn require_tool(name: &str) -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([cache.join("multi-attach-guard/bin")]);
-    let found = folders.map(|it| it.join(name)).find(|it| it.is_file());
+    let found = folders.map(|folder| folder.join(name)).find(|file| file.is_file());
     found.or_else(|| skip(&format!("There is no {name}; `.ci/run` installs it.")))
 }
 
@@ -206,12 +206,11 @@ pub(crate) fn at_once<C: Sync, R: Send>(
     let queue = Mutex::new(cells.iter().enumerate());
     let next = || queue.lock().unwrap().next();
     let work = || -> Vec<(usize, R)> {
-        let cells = std::iter::from_fn(next);
-        cells.map(|(at, cell)| (at, one(at, cell))).collect()
+        std::iter::from_fn(next).map(|(at, cell)| (at, one(at, cell))).collect()
     };
     let mut done: Vec<(usize, R)> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|it| it.join().unwrap()).collect()
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()

@@ -45,7 +45,8 @@ impl<'p> Namespace<'p> {
     pub(crate) fn list(&self, kind: &str) -> Result<Vec<Value>, String> {
         let output = self.kubectl(&["get", kind, "-o=json"], None);
         output.done()?;
-        let list: Value = serde_json::from_str(&output.stdout).map_err(|it| it.to_string())?;
+        let list: Value =
+            serde_json::from_str(&output.stdout).map_err(|error| error.to_string())?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 }

@@ -14,8 +14,12 @@ pub(crate) fn program(arguments: &[&str]) -> Command {
 
 /// Runs a command with this input.
 pub(crate) fn fed(command: &mut Command, input: &str) -> Output {
-    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut pipe = child.stdin.take().unwrap();
     thread::scope(|scope| {
         // On a thread of its own, because the command may write before it has read everything. A

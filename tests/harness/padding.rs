@@ -28,10 +28,11 @@ pub(crate) fn padded(name: &str, list: &List, bytes: usize, spec: &Value) -> Val
         "pod": {"terminationGracePeriodSeconds": 0}, "with": {"spec": spec},
     }));
     let entry = list.entry.to_string();
-    let entries = 0..bytes / (entry.len() + 5);
-    let entries: Vec<String> = entries.map(|at| entry.replace('#', &at.to_string())).collect();
-    let pod = list.pod.to_string().replace("\"LIST\"", &entries.join(","));
-    let pod = serde_json::from_str(&pod).unwrap();
+    let entries: Vec<String> = (0..bytes / (entry.len() + 5))
+        .map(|number| entry.replace('#', &number.to_string()))
+        .collect();
+    let filled = list.pod.to_string().replace("\"LIST\"", &entries.join(","));
+    let pod = serde_json::from_str(&filled).unwrap();
     merge(&mut object["spec"]["template"]["spec"], &pod);
     object
 }

@@ -37,7 +37,8 @@ impl Place {
         let folder = folder()?;
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.servers == 0 {
-            let own: Vec<PathBuf> = (0..cores()).map(|it| folder.join(it.to_string())).collect();
+            let own: Vec<PathBuf> =
+                (0..cores()).map(|number| folder.join(number.to_string())).collect();
             taken.own = Some(lock_one_of(&own)?);
         } else if taken.further.is_none() {
             taken.further = Some(lock_one_of(&[folder.join("further")])?);
@@ -65,9 +66,11 @@ impl Drop for Place {
 fn folder() -> Result<PathBuf, String> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let places = cache.or(home).into_iter().chain([std::env::temp_dir()]);
-    let mut places = places.map(|place| place.join("multi-attach-guard/api-servers"));
-    places
+    cache
+        .or(home)
+        .into_iter()
+        .chain([std::env::temp_dir()])
+        .map(|place| place.join("multi-attach-guard/api-servers"))
         .find(|folder| fs::create_dir_all(folder).is_ok() && File::create(folder.join("0")).is_ok())
         .ok_or_else(|| "There is no folder for locks: set XDG_CACHE_HOME.".to_owned())
 }
@@ -77,11 +80,10 @@ fn folder() -> Result<PathBuf, String> {
 fn lock_one_of(files: &[PathBuf]) -> Result<File, String> {
     const AGAIN: Duration = Duration::from_millis(200);
     let began = Instant::now();
-    let opened: Result<Vec<File>, String> = files
+    let mut opened = files
         .iter()
         .map(|file| File::create(file).map_err(|error| format!("{}: {error}.", file.display())))
-        .collect();
-    let mut opened = opened?;
+        .collect::<Result<Vec<File>, String>>()?;
     loop {
         if let Some(free) = opened.iter().position(|file| file.try_lock().is_ok()) {
             let waited = began.elapsed().as_secs();

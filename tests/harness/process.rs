@@ -116,7 +116,7 @@ impl Program {
         const TAIL: u64 = 4096;
         let mut tail = Vec::new();
         if let Ok(mut file) = File::open(&self.log) {
-            let length = file.metadata().map_or(0, |it| it.len());
+            let length = file.metadata().map_or(0, |metadata| metadata.len());
             let _ = file.seek(SeekFrom::Start(length.saturating_sub(TAIL)));
             let _ = file.read_to_end(&mut tail);
         }

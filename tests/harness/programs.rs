@@ -54,8 +54,8 @@ pub(crate) fn locate() -> &'static Located {
         let minor = minor();
         let kubelets = with_kubelets().then_some("kubelets");
         let renderers = (!quick()).then_some("renderers");
-        let arguments = [Some(&*minor), kubelets, renderers];
-        let arguments: Vec<&str> = arguments.into_iter().flatten().collect();
+        let arguments: Vec<&str> =
+            [Some(&*minor), kubelets, renderers].into_iter().flatten().collect();
         match filled("build", &arguments) {
             Ok(Some(folder)) => Located::Found(Programs(folder)),
             Ok(None) => Located::Missing(
@@ -74,8 +74,8 @@ pub(crate) fn locate() -> &'static Located {
 ///
 /// A sentence if the script fails.
 pub(crate) fn filled(script: &str, arguments: &[&str]) -> Result<Option<PathBuf>, String> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane");
-    let run = Command::new(Path::new(folder).join(script))
+    let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane");
+    let run = Command::new(Path::new(scripts).join(script))
         .args(arguments)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())

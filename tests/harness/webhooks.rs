@@ -99,8 +99,9 @@ impl ControlPlane {
             let webhooks = configuration["webhooks"].as_array_mut().unwrap();
             for webhook in webhooks.iter_mut() {
                 let client = &mut webhook["clientConfig"];
-                if let Some(path) = client.pointer("/service/path").and_then(Value::as_str) {
-                    *client = self.client_config(&format!("{url}{path}"));
+                if let Some(service_path) = client.pointer("/service/path").and_then(Value::as_str)
+                {
+                    *client = self.client_config(&format!("{url}{service_path}"));
                 }
             }
             webhooks.push(probe(name, path));
@@ -152,8 +153,10 @@ impl Registration<'_> {
         let maps = "/api/v1/namespaces/default/configmaps?dryRun=All";
         let what = format!("the API server to ask the webhooks of {}", self.name);
         until(&what, READY_WITHIN, || {
-            let said = self.plane.send(Method::POST, maps, &map);
-            let said = said.map_or_else(|error| error.to_string(), |()| "it passed".to_owned());
+            let said = self
+                .plane
+                .send(Method::POST, maps, &map)
+                .map_or_else(|error| error.to_string(), |()| "it passed".to_owned());
             seen(said.contains("failed calling webhook"), said)
         });
     }

@@ -11,7 +11,7 @@ use crate::repository;
 
 fn is_proposed(line: &str) -> bool {
     let rest = line.trim_start().strip_prefix('#');
-    rest.is_some_and(|it| !it.is_empty() && !it.starts_with([' ', '!', '#']))
+    rest.is_some_and(|text| !text.is_empty() && !text.starts_with([' ', '!', '#']))
 }
 
 /// The text once for each proposal in it, with that proposal followed. A proposal is a run of such
@@ -66,8 +66,10 @@ fn what_comments_propose_is_right() {
         count += policies(&text).len();
         for alternative in followed(&text) {
             let policies = policies(&alternative);
-            let is_said = |it: &Vec<Value>| matches!(it[..], [Value::Object(_)]);
-            assert!(policies.iter().all(is_said), "{alternative}");
+            assert!(
+                policies.iter().all(|policy| matches!(policy[..], [Value::Object(_)])),
+                "{alternative}"
+            );
             count += policies.len();
         }
     }

@@ -23,21 +23,21 @@ fn annotation(chart: &Value, name: &str) -> Value {
 fn artifact_hub_can_read_the_metadata() {
     let text = fs::read_to_string(repository("manifests/chart/Chart.yaml")).unwrap();
     let chart = documents(&text).remove(0);
-    let is_url = |it: &Value| it.as_str().unwrap().starts_with("https://");
+    let is_url = |value: &Value| value.as_str().unwrap().starts_with("https://");
     assert!(is_url(&chart["home"]) && is_url(&chart["icon"]), "{chart}");
     assert!(!chart["sources"].as_array().unwrap().is_empty());
     assert!(!chart["maintainers"][0]["name"].as_str().unwrap().is_empty());
     let category = chart["annotations"]["artifacthub.io/category"].as_str().unwrap();
-    assert!(CATEGORIES.split(' ').any(|it| it == category), "{category}");
+    assert!(CATEGORIES.split(' ').any(|known| known == category), "{category}");
     for link in annotation(&chart, "links").as_array().unwrap() {
         assert!(is_url(&link["url"]) && link["name"].is_string(), "{link}");
     }
-    let changes = annotation(&chart, "changes");
-    let changes = changes.as_array().unwrap();
+    let listed = annotation(&chart, "changes");
+    let changes = listed.as_array().unwrap();
     assert!(!changes.is_empty());
     for change in changes {
         let mut kinds = KINDS.split(' ');
-        assert!(kinds.any(|it| change["kind"] == it), "{change}");
+        assert!(kinds.any(|kind| change["kind"] == kind), "{change}");
         assert!(!change["description"].as_str().unwrap().is_empty());
     }
 }
@@ -52,6 +52,6 @@ fn changes_are_those_of_the_changelog() {
     }
     printed(&mut Command::new(chart.join("changes")));
     let [was, is] = [repository("manifests/chart"), chart]
-        .map(|folder| fs::read_to_string(folder.join("Chart.yaml")).unwrap());
+        .map(|place| fs::read_to_string(place.join("Chart.yaml")).unwrap());
     assert!(was == is, "CHANGELOG.md has changed: make chart");
 }

@@ -52,7 +52,7 @@ fn a_secret_of_ones_own_needs_no_cert_manager() {
     assert!(!rendered.contains("multi-attach-guard-certificates"));
     let webhooks: Vec<_> = documents(&rendered)
         .into_iter()
-        .filter_map(|it| it["webhooks"].as_array().cloned())
+        .filter_map(|document| document["webhooks"].as_array().cloned())
         .flatten()
         .collect();
     assert!(webhooks.len() > 1);
@@ -90,7 +90,7 @@ fn a_packed_chart_renders_as_its_folder_does() {
     let package =
         folder.path().join(format!("multi-attach-guard-{}.tgz", env!("CARGO_PKG_VERSION")));
     printed(helm(programs).args(["package", "--destination"]).args([folder.path(), &chart]));
-    let [folder, packed] = [chart, package].map(|chart| {
+    let [unpacked, packed] = [chart, package].map(|chart| {
         printed(
             helm(programs)
                 .args(["template", "guard", "--set"])
@@ -98,7 +98,7 @@ fn a_packed_chart_renders_as_its_folder_does() {
                 .arg(chart),
         )
     });
-    assert_eq!(folder, packed);
+    assert_eq!(unpacked, packed);
 }
 
 #[test]

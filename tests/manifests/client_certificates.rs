@@ -32,8 +32,8 @@ fn forward(plane: &ControlPlane, from: net::TcpListener, guard: &str) {
         loop {
             let (mut caller, _) = from.accept().await.unwrap();
             tokio::spawn(async move {
-                let mut guard = TcpStream::connect(guard).await.unwrap();
-                let _ = copy_bidirectional(&mut caller, &mut guard).await;
+                let mut connection = TcpStream::connect(guard).await.unwrap();
+                let _ = copy_bidirectional(&mut caller, &mut connection).await;
             });
         }
     });
@@ -92,9 +92,9 @@ fn the_api_server_is_answered_and_nobody_else() {
 
     let review = format!("@{}", repository("examples/review.json").display());
     let asked = |shown: Option<[&Path; 2]>| {
-        let options = "--silent --cacert ca.crt --header content-type:application/json --data";
+        let flags = "--silent --cacert ca.crt --header content-type:application/json --data";
         let mut curl = Command::new("curl");
-        curl.current_dir(&folder).args(options.split(' '));
+        curl.current_dir(&folder).args(flags.split(' '));
         curl.arg(&review).arg(format!("{url}/validate"));
         if let Some([certificate, key]) = shown {
             curl.arg("--cert").arg(certificate).arg("--key").arg(key);
@@ -103,8 +103,8 @@ fn the_api_server_is_answered_and_nobody_else() {
     };
     let own = ["client.crt", "client.key"].map(Path::new);
     has(out(&asked(Some(own))), "\"allowed\":");
-    let of_the_cluster = plane.pki.client("somebody", "system:masters");
-    let of_the_cluster = [&*of_the_cluster.certificate, &*of_the_cluster.key];
+    let somebody = plane.pki.client("somebody", "system:masters");
+    let of_the_cluster = [&*somebody.certificate, &*somebody.key];
     for (who, shown) in
         [("without a certificate", None), ("with one of the cluster's", Some(of_the_cluster))]
     {

@@ -48,8 +48,8 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     };
 
     let leftover = json!({"type": "Recreate", "rollingUpdate": {"maxSurge": 1}});
-    let repaired = json!({"kind": "Deployment", "name": "repaired", "strategy": leftover});
-    let repaired = object(repaired).to_string();
+    let repaired =
+        object(json!({"kind": "Deployment", "name": "repaired", "strategy": leftover})).to_string();
     let create = ["create", "-f", "-"];
     // One Event for the warning about a remaining fault, and one for the repair of an object that
     // the API server would refuse; none for a dry run.
@@ -84,7 +84,7 @@ fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
     assert_eq!(ended("recorded"), 2);
     assert_eq!(ended("failed"), 0);
     // The API server may have an Event of its own about its Service.
-    let events = "get events -A -o=name --field-selector=involvedObject.kind=Deployment";
-    let events = plane.run(events).stdout;
+    let events =
+        plane.run("get events -A -o=name --field-selector=involvedObject.kind=Deployment").stdout;
     assert_eq!(events.lines().count(), 2, "{events}");
 }

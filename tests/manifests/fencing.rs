@@ -52,12 +52,16 @@ fn settled(cluster: &Cluster) -> (String, String) {
     cluster.until_rolled_out("held");
     until("the node to say what it holds", DEADLINE, || {
         let attachments = cluster.plane.get(&["volumeattachments"]);
-        let held = attachments["items"].as_array().unwrap().iter().find(|it| {
-            it.pointer("/spec/source/persistentVolumeName")
-                == Some(&json!(format!("{}-two", cluster.namespace)))
-                && it.pointer("/status/attached") == Some(&json!(true))
-        });
-        let held = held.ok_or_else(|| attachments.to_string())?;
+        let held = attachments["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|attachment| {
+                attachment.pointer("/spec/source/persistentVolumeName")
+                    == Some(&json!(format!("{}-two", cluster.namespace)))
+                    && attachment.pointer("/status/attached") == Some(&json!(true))
+            })
+            .ok_or_else(|| attachments.to_string())?;
         let text = |pointer: &str| held.pointer(pointer).unwrap().as_str().unwrap().to_owned();
         let node = text("/spec/nodeName");
         let object = cluster.plane.get(&["node", &node]);

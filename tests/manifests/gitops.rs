@@ -48,9 +48,14 @@ fn calls(text: &str) -> Vec<Vec<&str>> {
     text.lines()
         .flat_map(|line| line.split(['|', ';', '>']))
         .filter_map(|command| {
-            let command = command.trim().trim_start_matches("- ");
-            let command = command.split(" #").next().unwrap_or_default();
-            command.strip_prefix(PROGRAM)?.strip_prefix(' ')
+            command
+                .trim()
+                .trim_start_matches("- ")
+                .split(" #")
+                .next()
+                .unwrap_or_default()
+                .strip_prefix(PROGRAM)?
+                .strip_prefix(' ')
         })
         .map(|arguments| arguments.split_whitespace().collect())
         .collect()
@@ -138,10 +143,13 @@ fn hooks() -> Vec<Value> {
 fn every_hook_is_understood() {
     for hook in hooks() {
         let entry = hook["entry"].as_str().unwrap();
-        let arguments = hook["args"].as_array().unwrap().iter();
-        let arguments = arguments.map(|it| it.as_str().unwrap());
-        let arguments = entry.split(' ').skip(1).chain(arguments);
-        is_understood(&arguments.collect::<Vec<_>>());
+        let further = hook["args"].as_array().unwrap().iter();
+        let arguments: Vec<&str> = entry
+            .split(' ')
+            .skip(1)
+            .chain(further.map(|argument| argument.as_str().unwrap()))
+            .collect();
+        is_understood(&arguments);
         // A script is downloaded with the repository of the hooks and started from there.
         let program = match hook["language"].as_str() {
             Some("script") => ".ci/hook",
@@ -158,19 +166,22 @@ fn action() -> Value {
 
 /// The input that a variable of a step is set to.
 fn input_of(variable: &Value) -> &str {
-    let input = variable.as_str().unwrap().strip_prefix("${{ inputs.");
-    let input = input.and_then(|it| it.strip_suffix(" }}"));
-    input.unwrap_or_else(|| panic!("{variable}"))
+    variable
+        .as_str()
+        .unwrap()
+        .strip_prefix("${{ inputs.")
+        .and_then(|input| input.strip_suffix(" }}"))
+        .unwrap_or_else(|| panic!("{variable}"))
 }
 
 #[test]
 fn every_input_of_the_action_is_used_and_no_other() {
     let action = action();
-    let inputs = action["inputs"].as_object().unwrap().keys();
-    let inputs: BTreeSet<&str> = inputs.map(String::as_str).collect();
+    let inputs: BTreeSet<&str> =
+        action["inputs"].as_object().unwrap().keys().map(String::as_str).collect();
     let steps = action["runs"]["steps"].as_array().unwrap();
     let variables = steps.iter().filter_map(|step| step["env"].as_object());
-    let used = variables.flat_map(|it| it.values()).map(input_of);
+    let used = variables.flat_map(|of_step| of_step.values()).map(input_of);
     assert_eq!(used.collect::<BTreeSet<_>>(), inputs);
     let page = text("docs/gitops.md");
     let mut seen = 0;
@@ -214,7 +225,7 @@ fn run_step(id: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
         let input = input_of(value);
         let given = inputs.iter().find(|(name, _)| *name == input);
         let default = action["inputs"][input]["default"].as_str().unwrap();
-        command.env(variable, given.map_or(default, |(_, value)| value));
+        command.env(variable, given.map_or(default, |(_, set_to)| set_to));
     }
     command.output().unwrap()
 }
@@ -255,11 +266,11 @@ fn the_action_checks_the_paths_it_is_given() {
     write("my apps/web.yaml", &text("examples/web.yaml"));
     write("facts/all.yaml", &text("examples/facts/cluster.yaml"));
     write("policy.yaml", "defaults: {outcomes: {deadlock: warn}}\n");
-    let downloads = tempfile::tempdir().unwrap();
+    let served = tempfile::tempdir().unwrap();
     let built = env!("CARGO_BIN_EXE_multi-attach-guard");
     let program = format!("#!/bin/sh\nexec '{built}' \"$@\"\n");
-    release(downloads.path(), &program);
-    let downloads = format!("file://{}", downloads.path().display());
+    release(served.path(), &program);
+    let downloads = format!("file://{}", served.path().display());
     let fetched = run_step("program", folder.path(), &[("downloads", &downloads)]);
     assert!(fetched.status.success(), "{fetched:?}");
     let error = "::error file=my apps/web.yaml,line=";

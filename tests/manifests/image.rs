@@ -37,18 +37,21 @@ fn it_holds_the_program_and_is_run_as_the_deployment_says() {
     let context = folder.path().join("context");
     let programs = context.join("target/programs/linux");
     for architecture in ["amd64", "arm64"] {
-        let folder = programs.join(architecture);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("multi-attach-guard"), architecture).unwrap();
+        let place = programs.join(architecture);
+        fs::create_dir_all(&place).unwrap();
+        fs::write(place.join("multi-attach-guard"), architecture).unwrap();
     }
     for file in ["Dockerfile", ".dockerignore", "LICENSE"] {
         fs::copy(repository(file), context.join(file)).unwrap();
     }
     let deployment = fs::read_to_string(repository("manifests/base/deployment.yaml")).unwrap();
     let pod = &documents(&deployment).remove(0)["spec"]["template"]["spec"];
-    let ports = pod["containers"][0]["ports"].as_array().unwrap().iter();
-    let ports = ports.map(|port| format!("{}/tcp", port["containerPort"]));
-    let ports: BTreeSet<String> = ports.collect();
+    let ports: BTreeSet<String> = pod["containers"][0]["ports"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|port| format!("{}/tcp", port["containerPort"]))
+        .collect();
 
     for architecture in ["amd64", "arm64"] {
         printed(
@@ -70,18 +73,19 @@ fn it_holds_the_program_and_is_run_as_the_deployment_says() {
         // The user is a number, because `runAsNonRoot` accepts no name, and not root.
         let user = config["User"].as_str().unwrap();
         assert!(user.starts_with(|c| matches!(c, '1'..='9')), "{user}");
-        let exposed = config["ExposedPorts"].as_object().unwrap();
-        let exposed: BTreeSet<String> = exposed.keys().cloned().collect();
+        let exposed: BTreeSet<String> =
+            config["ExposedPorts"].as_object().unwrap().keys().cloned().collect();
         assert_eq!(exposed, ports);
         let labels = &config["Labels"];
         assert_eq!(labels["org.opencontainers.image.version"], "1.2.3");
 
         let layers = manifest["layers"].as_array().unwrap().iter();
-        let files = layers.map(|layer| {
-            let mut tar = Command::new("tar");
-            printed(tar.args(["--list", "--file"]).arg(part(&image, layer)))
-        });
-        let files: String = files.collect();
+        let files: String = layers
+            .map(|layer| {
+                let mut tar = Command::new("tar");
+                printed(tar.args(["--list", "--file"]).arg(part(&image, layer)))
+            })
+            .collect();
         assert_eq!(files, "LICENSE\nmulti-attach-guard\n");
     }
 }

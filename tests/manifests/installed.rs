@@ -27,8 +27,8 @@ const DEFINITIONS: [(&str, &str, &str); 4] = [
 /// A kubeconfig with only the rights of the guard's ServiceAccount, in its namespace.
 pub(crate) fn kubeconfig(plane: &ControlPlane) -> PathBuf {
     let token = plane.run("create token multi-attach-guard -n=multi-attach-guard").stdout;
-    let config = plane.run("config view --raw -o=json").stdout;
-    let mut config: Value = serde_json::from_str(&config).unwrap();
+    let mut config: Value =
+        serde_json::from_str(&plane.run("config view --raw -o=json").stdout).unwrap();
     config["users"][0]["user"] = json!({"token": token.trim()});
     config["contexts"][0]["context"]["namespace"] = json!("multi-attach-guard");
     plane.write_file("kubeconfig-of-the-guard", &config.to_string())
@@ -141,9 +141,11 @@ fn rights_are_those_the_view_needs() {
         let role = plane.get(&["clusterrole", role]);
         for rule in role["rules"].as_array().unwrap() {
             let resources = rule["resources"].as_array().unwrap().iter();
-            let resources = resources.map(|it| it.as_str().unwrap().to_owned());
             let verbs = rule["verbs"].to_string();
-            granted.entry(verbs).or_default().extend(resources);
+            granted
+                .entry(verbs)
+                .or_default()
+                .extend(resources.map(|resource| resource.as_str().unwrap().to_owned()));
         }
     }
     let metrics = guard.metrics(plane);
@@ -209,11 +211,12 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     assert_eq!(stored()["webhooks"][0]["failurePolicy"], "Fail");
 
     // The CA that the guard has written stays the guard's, unless Helm is told to replace it.
-    let patch =
-        json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Zm9v"}]);
-    let (patch, kind) = (patch.to_string(), "validatingwebhookconfiguration");
+    let change =
+        json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Zm9v"}])
+            .to_string();
+    let kind = "validatingwebhookconfiguration";
     let manager = "--field-manager=multi-attach-guard";
-    let patch = ["patch", kind, name, "--type=json", manager, "-p", &patch];
+    let patch = ["patch", kind, name, "--type=json", manager, "-p", &change];
     plane.kubectl(&patch, None).success();
     let files = "--set=certificates.source=files,certificates.caBundle=YmFy";
     let switched = command(&["upgrade", name, chart, files]).output().unwrap();

@@ -147,11 +147,11 @@ impl Cluster<'_> {
     /// Waits until both replicas show the same certificate, which must differ from `before`.
     fn until_served(&self, before: Option<&ServingPair>) -> Arc<ServingPair> {
         until("both replicas to show a new certificate", DEADLINE, || {
-            let served = self.replicas.each_ref().map(|it| it.certificates.current());
+            let served = self.replicas.each_ref().map(|replica| replica.certificates.current());
             match &served {
                 [Some(one), Some(two)]
                     if one.not_after() == two.not_after()
-                        && before.is_none_or(|it| it.not_after() != one.not_after()) =>
+                        && before.is_none_or(|pair| pair.not_after() != one.not_after()) =>
                 {
                     Ok(Arc::clone(one))
                 }
@@ -162,7 +162,7 @@ impl Cluster<'_> {
 
     /// The failures that the replicas report.
     fn failures(&self) -> Vec<Arc<String>> {
-        let of_each = self.replicas.each_ref().map(|it| it.certificates.failure());
+        let of_each = self.replicas.each_ref().map(|replica| replica.certificates.failure());
         of_each.into_iter().flatten().collect()
     }
 
@@ -172,7 +172,7 @@ impl Cluster<'_> {
         until(&what, DEADLINE, || {
             let failures = self.failures();
             let mut said = failures.iter();
-            let so = said.all(|it| parts.iter().all(|part| it.contains(part)));
+            let so = said.all(|failure| parts.iter().all(|part| failure.contains(part)));
             seen(so && failures.len() == count, failures)
         });
     }
@@ -181,7 +181,7 @@ impl Cluster<'_> {
     /// ones at the second.
     fn register(&self, failure_policy: &str) {
         register_changed(self.plane, BASE, |kind, webhook| {
-            let replica = KINDS.iter().position(|it| *it == kind).unwrap();
+            let replica = KINDS.iter().position(|known| *known == kind).unwrap();
             let path = webhook["clientConfig"]["service"]["path"].clone();
             let url = format!("{}{}", self.replicas[replica].url, path.as_str().unwrap());
             webhook["clientConfig"] = json!({"url": url});
@@ -204,15 +204,15 @@ impl Cluster<'_> {
                 pace.tick().await;
                 let request = asking::request(Method::POST, deployments, &deployment);
                 let error = client.request_text(request).await.err();
-                into.lock().unwrap().push(error.map(|it| it.to_string()));
+                into.lock().unwrap().push(error.map(|error| error.to_string()));
             }
         });
         let done = act();
         let made = || errors.lock().unwrap().len();
         let enough = made() + 25;
         until("further creations", DEADLINE, || {
-            let made = made();
-            seen(made >= enough, made)
+            let count = made();
+            seen(count >= enough, count)
         });
         asking.abort();
         let errors = errors.lock().unwrap();
@@ -280,8 +280,8 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
     });
 
     // The certificate in use stays, and the log and /readyz name the missing right.
-    let rights = repository("manifests/base/certificates.yaml");
-    let rights = rights.to_str().unwrap();
+    let manifest = repository("manifests/base/certificates.yaml");
+    let rights = manifest.to_str().unwrap();
     cluster.under_requests("a right is missing", || {
         plane.kubectl(&["delete", "-f", rights], None).success();
         cluster.until_failures(2, &[SECRET, "certificates.yaml"]);
@@ -312,7 +312,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
         }
         until("the caBundles to be right", DEADLINE, || {
             let (own, bundles) = (cluster.authority(), cluster.bundles());
-            let right = bundles.iter().all(|it| it.contains(&own));
+            let right = bundles.iter().all(|bundle| bundle.contains(&own));
             seen(right, bundles)
         });
     });
@@ -333,7 +333,7 @@ fn the_program_manages_its_certificate_with_the_rights_it_has() {
         "multi_attach_guard_certificate_expiry_timestamp_seconds ",
         "multi_attach_guard_certificate_authority_expiry_timestamp_seconds ",
     ] {
-        let value = exposition.lines().find_map(|it| it.strip_prefix(name));
+        let value = exposition.lines().find_map(|line| line.strip_prefix(name));
         let expires: f64 = value.unwrap_or(name).parse().unwrap();
         assert!(expires > (Timestamp::now() + DAY * 89).as_second() as f64);
     }
@@ -350,9 +350,9 @@ fn the_program_manages_its_certificate_with_the_rights_it_has() {
         ("patch validatingwebhookconfigurations/GUARD", true),
         ("patch validatingwebhookconfigurations/other", false),
     ] {
-        let question = question.replace("OWN", SECRET).replace("GUARD", NAMESPACE);
-        let question = format!("auth can-i {question} {account}");
-        let words: Vec<&str> = question.split(' ').collect();
+        let filled = question.replace("OWN", SECRET).replace("GUARD", NAMESPACE);
+        let command = format!("auth can-i {filled} {account}");
+        let words: Vec<&str> = command.split(' ').collect();
         let answer = plane.kubectl(&words, None);
         assert_eq!(answer.status == 0, expected, "{answer:#?}");
     }

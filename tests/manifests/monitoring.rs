@@ -30,26 +30,29 @@ fn expressions() -> Vec<String> {
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
     let rules = rules();
-    let asked = targets.chain(&rules).map(|it| &it["expr"]).cloned();
-    asked.map(|it| it.as_str().unwrap().to_owned()).collect()
+    targets.chain(&rules).map(|target| target["expr"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
 fn promtool_takes_the_rules_and_they_fire_when_they_should() {
     let promtool = harness::or_skip!(harness::require_tool("promtool"));
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("rules.yaml");
-    fs::write(&file, rule_file().to_string()).unwrap();
-    printed(Command::new(&promtool).args(["check", "rules", "--lint-fatal"]).arg(&file));
+    let alerts = folder.path().join("rules.yaml");
+    fs::write(&alerts, rule_file().to_string()).unwrap();
+    printed(Command::new(&promtool).args(["check", "rules", "--lint-fatal"]).arg(&alerts));
     let mut cases: Value = serde_saphyr::from_str(include_str!("alerts.yaml")).unwrap();
     cases["rule_files"] = json!(["rules.yaml"]);
     let tests = folder.path().join("tests.yaml");
     fs::write(&tests, cases.to_string()).unwrap();
     printed(Command::new(&promtool).args(["test", "rules"]).arg(&tests));
-    let tests = cases["tests"].as_array().unwrap().iter();
-    let tests = tests.flat_map(|it| it["alert_rule_test"].as_array().unwrap());
-    let fired = tests.filter(|it| !it["exp_alerts"].as_array().unwrap().is_empty());
-    let fired: BTreeSet<&str> = fired.map(|it| it["alertname"].as_str().unwrap()).collect();
+    let fired: BTreeSet<&str> = cases["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|case| case["alert_rule_test"].as_array().unwrap())
+        .filter(|test| !test["exp_alerts"].as_array().unwrap().is_empty())
+        .map(|test| test["alertname"].as_str().unwrap())
+        .collect();
     for rule in rules() {
         let name = rule["alert"].as_str().unwrap();
         assert!(fired.contains(name), "no case makes {name} fire");
@@ -62,18 +65,20 @@ fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
     grant(plane, "bare-pods");
     let guard = plane.guard("exposing", &options(plane, &[]));
     // Findings have no series before the first finding.
-    let review = fs::read_to_string(repository("examples/review.json")).unwrap();
-    let review = serde_json::from_str(&review).unwrap();
+    let review =
+        serde_json::from_slice(&fs::read(repository("examples/review.json")).unwrap()).unwrap();
     guard.validate(plane, &review).unwrap();
     let text = guard.metrics(plane);
-    let described = text.lines().filter_map(|it| it.strip_prefix("# TYPE "));
+    let described = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     described
         .flat_map(|line| {
             let (name, kind) = line.split_once(' ').unwrap();
             match kind {
                 "counter" => vec![format!("{name}_total")],
                 "info" => vec![format!("{name}_info")],
-                "histogram" => ["bucket", "count", "sum"].map(|it| format!("{name}_{it}")).to_vec(),
+                "histogram" => {
+                    ["bucket", "count", "sum"].map(|part| format!("{name}_{part}")).to_vec()
+                }
                 _ => vec![name.to_owned()],
             }
         })
@@ -84,7 +89,7 @@ fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
 fn named(expression: &str) -> impl Iterator<Item = &str> {
     expression
         .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-        .filter(|it| it.starts_with("multi_attach_guard_") || it.starts_with("apiserver_"))
+        .filter(|word| word.starts_with("multi_attach_guard_") || word.starts_with("apiserver_"))
 }
 
 /// Metrics of the API server; the test of counted requests finds them there. With `failurePolicy:
@@ -97,7 +102,8 @@ fn every_metric_that_is_asked_for_exists() {
     let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
     let exposed = exposed(plane);
     let expressions = expressions();
-    let named: BTreeSet<&str> = expressions.iter().flat_map(|it| named(it)).collect();
+    let named: BTreeSet<&str> =
+        expressions.iter().flat_map(|expression| named(expression)).collect();
     assert!(named.len() > 10, "{named:?}");
     for name in named {
         assert!(

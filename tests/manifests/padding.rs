@@ -14,9 +14,9 @@ fn no_list_makes_an_object_pass_unjudged() {
     let cluster = harness::or_skip!(Cluster::start());
     let plane = &cluster.plane;
     for name in ["padded-a", "padded-b"] {
-        let node =
-            json!({"kind": "Node", "name": name, "labels": {"kubernetes.io/hostname": name}});
-        let node = harness::shorthand::object(node);
+        let node = harness::shorthand::object(
+            json!({"kind": "Node", "name": name, "labels": {"kubernetes.io/hostname": name}}),
+        );
         plane.send(Method::POST, "/api/v1/nodes", &node).unwrap();
     }
     // A debug build is slow, and its speed is not tested here.
@@ -29,12 +29,12 @@ fn no_list_makes_an_object_pass_unjudged() {
     let mut passed = Vec::new();
     for (at, list) in lists().iter().enumerate() {
         let name = format!("padded-{at}");
-        let mut expect_denial = |method: Method, path: &str, object: &Value| {
-            let sent = plane.send(method.clone(), &format!("{path}?dryRun=All"), object);
+        let mut expect_denial = |method: Method, url: &str, object: &Value| {
+            let sent = plane.send(method.clone(), &format!("{url}?dryRun=All"), object);
             let said = sent.map_or_else(|error| error.to_string(), |()| "passed".to_owned());
             if !said.contains("multi-attach-guard.dev\" denied the request") {
-                let said: String = said.chars().take(500).collect();
-                passed.push(format!("{}, {method}: {said}", list.name));
+                let start: String = said.chars().take(500).collect();
+                passed.push(format!("{}, {method}: {start}", list.name));
             }
         };
         let object = padded(&name, list, PADDING, &json!({}));

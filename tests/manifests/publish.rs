@@ -29,8 +29,7 @@ fn the_chart_installs_the_image_that_was_pushed() {
     let folder = tempfile::tempdir().unwrap();
     copy(folder.path());
     for (architecture, machine) in [("amd64", 0x3e), ("arm64", 0xb7)] {
-        let at = folder.path().join("target/programs/linux");
-        let at = at.join(architecture);
+        let at = folder.path().join("target/programs/linux").join(architecture);
         fs::create_dir_all(&at).unwrap();
         let mut program = fs::read(env!("CARGO_BIN_EXE_multi-attach-guard")).unwrap();
         program[18] = machine;
@@ -39,8 +38,8 @@ fn the_chart_installs_the_image_that_was_pushed() {
         printed(Command::new("chmod").arg("755").arg(file));
     }
     let helm = plane.program("helm");
-    let path = std::env::var("PATH").unwrap();
-    let path = format!("{}:{path}", helm.parent().unwrap().display());
+    let inherited = std::env::var("PATH").unwrap();
+    let path = format!("{}:{inherited}", helm.parent().unwrap().display());
     let mut dry_run = Command::new(folder.path().join(".ci/release-dry-run"));
     dry_run.arg("target/dry-run").arg(plane.kubeconfig());
     printed(dry_run.current_dir(&folder).env("PATH", path));
@@ -49,8 +48,7 @@ fn the_chart_installs_the_image_that_was_pushed() {
     let pushed = read("pushed");
     let (image, digest) = pushed.lines().next().unwrap().split_once('@').unwrap();
     let deployments = plane.get(&["deployments", "--namespace=multi-attach-guard"]);
-    let deployments = deployments["items"].as_array().unwrap();
-    let container = &deployments[0]["spec"]["template"]["spec"]["containers"][0];
+    let container = &deployments["items"][0]["spec"]["template"]["spec"]["containers"][0];
     let name = image.rsplit_once(':').unwrap().0;
     assert_eq!(container["image"], format!("{name}@{digest}"));
     let confined = &container["securityContext"];
@@ -64,8 +62,7 @@ fn the_chart_installs_the_image_that_was_pushed() {
 
 #[test]
 fn a_tag_that_is_not_the_version_publishes_nothing() {
-    let mut notes = Command::new(repository(".ci/release-notes"));
-    let notes = notes.arg("v99.0.0").output().unwrap();
+    let notes = Command::new(repository(".ci/release-notes")).arg("v99.0.0").output().unwrap();
     assert_eq!(code(&notes), 1);
     has(err(&notes), "tag v");
 }
@@ -97,17 +94,20 @@ fn lines_to_copy_name_this_release() {
 /// A tag can be moved; a digest cannot.
 #[test]
 fn actions_are_pinned_by_digest() {
-    let workflows = fs::read_dir(repository(".github/workflows")).unwrap();
-    let workflows = workflows.map(|it| it.unwrap().path());
+    let workflows =
+        fs::read_dir(repository(".github/workflows")).unwrap().map(|entry| entry.unwrap().path());
     for file in workflows.chain([repository("action.yml")]) {
         let text = fs::read_to_string(&file).unwrap();
-        let actions = text.lines().filter_map(|line| line.split_once("uses: "));
-        let actions: Vec<&str> = actions.map(|(_, action)| action).collect();
+        let actions: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split_once("uses: "))
+            .map(|(_, action)| action)
+            .collect();
         assert!(!actions.is_empty(), "{}", file.display());
         for action in actions {
             let pin = action.split_once('@').map(|(_, rest)| rest);
-            let digest = pin.and_then(|it| it.split(' ').next()).unwrap_or_default();
-            let is_digest = digest.len() == 40 && digest.bytes().all(|it| it.is_ascii_hexdigit());
+            let digest = pin.and_then(|pinned| pinned.split(' ').next()).unwrap_or_default();
+            let is_digest = digest.len() == 40 && digest.bytes().all(|c| c.is_ascii_hexdigit());
             assert!(is_digest, "{}: {action}", file.display());
         }
     }

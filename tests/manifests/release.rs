@@ -80,7 +80,7 @@ fn archives_hold_what_their_papers_say() {
         let beside = read_json(&format!("{release}-{system}-{architecture}.spdx.json"));
         assert_eq!(bill, beside);
         let packages = bill["packages"].as_array().unwrap();
-        let is_listed = |name: &str| packages.iter().any(|it| it["name"] == name);
+        let is_listed = |name: &str| packages.iter().any(|package| package["name"] == name);
         for name in ["multi-attach-guard", "rustls", "tokio"] {
             assert!(is_listed(name), "{name}");
         }
@@ -89,11 +89,11 @@ fn archives_hold_what_their_papers_say() {
         assert_eq!(is_listed("windows-sys"), system == "windows");
 
         let licences = text("THIRD-PARTY-LICENSES");
-        for package in packages.iter().filter(|it| it["name"] == "rustls") {
+        for package in packages.iter().filter(|package| package["name"] == "rustls") {
             let version = package["versionInfo"].as_str().unwrap();
             let head = format!("==== rustls {version} (");
-            let (_, text) = licences.split_once(&head).unwrap();
-            has(text, "Permission is hereby granted");
+            let (_, licence) = licences.split_once(&head).unwrap();
+            has(licence, "Permission is hereby granted");
         }
         for file in
             ["LICENSE", "man/multi-attach-guard-check.1", "completions/multi-attach-guard.bash"]
@@ -108,7 +108,7 @@ fn archives_hold_what_their_papers_say() {
 }
 
 fn unpack(archive: &Path, folder: &Path) {
-    let is_zip = archive.extension().is_some_and(|it| it == "zip");
+    let is_zip = archive.extension().is_some_and(|extension| extension == "zip");
     let unpack = if is_zip { "unzip -q" } else { "tar -xf" };
     script(folder, &format!("{unpack} '{}'", archive.display()));
 }
@@ -171,8 +171,8 @@ fn a_released_program_runs_once_its_checksum_is_right() {
     };
     refused(&mut hook(), "could not be downloaded. Set DOWNLOADS");
 
-    let archive = release(downloads.path(), "#!/bin/sh\nprintf '%s,' \"$@\"\n");
-    let archive = downloads.path().join(archive);
+    let archive =
+        downloads.path().join(release(downloads.path(), "#!/bin/sh\nprintf '%s,' \"$@\"\n"));
     let zeros = "0".repeat(64);
     refused(hook().env("SHA256", zeros), "and should be 00000000");
     let genuine = fs::read(&archive).unwrap();

@@ -39,21 +39,25 @@ pub(crate) fn run_for_once(plane: &ControlPlane) {
 /// Objects in a namespace that is being deleted are excepted, because no controller deletes them
 /// here, and Events, because they expire.
 pub(crate) fn until_nothing_is_left(plane: &ControlPlane) {
-    let kinds = ["api-resources", "--verbs=list", "-o=name"];
+    let names_of_kinds = ["api-resources", "--verbs=list", "-o=name"];
     until("all of the guard to be gone", DEADLINE, || {
-        let kinds = plane.kubectl(&kinds, None).success().stdout;
-        let kinds: Vec<&str> = kinds.lines().filter(|it| !it.starts_with("events")).collect();
+        let listed = plane.kubectl(&names_of_kinds, None).success().stdout;
+        let kinds: Vec<&str> = listed.lines().filter(|kind| !kind.starts_with("events")).collect();
         let get = ["get", &kinds.join(","), "--all-namespaces", "-o=json"];
-        let list = plane.kubectl(&get, None);
-        let list: Value = serde_json::from_str(&list.stdout).map_err(|_| format!("{list:#?}"))?;
-        let left = list["items"].as_array().into_iter().flatten().filter_map(|object| {
-            let metadata = &object["metadata"];
-            let about = json!([metadata["name"], metadata["labels"], object["apiVersion"]]);
-            let goes = metadata["namespace"] == NAME || !metadata["deletionTimestamp"].is_null();
-            (about.to_string().contains(NAME) && !goes)
-                .then(|| format!("{} {}", object["kind"], metadata["name"]))
-        });
-        let left: Vec<String> = left.collect();
+        let output = plane.kubectl(&get, None);
+        let list: Value =
+            serde_json::from_str(&output.stdout).map_err(|_| format!("{output:#?}"))?;
+        let objects = list["items"].as_array().into_iter().flatten();
+        let left: Vec<String> = objects
+            .filter_map(|object| {
+                let metadata = &object["metadata"];
+                let about = json!([metadata["name"], metadata["labels"], object["apiVersion"]]);
+                let goes =
+                    metadata["namespace"] == NAME || !metadata["deletionTimestamp"].is_null();
+                (about.to_string().contains(NAME) && !goes)
+                    .then(|| format!("{} {}", object["kind"], metadata["name"]))
+            })
+            .collect();
         let path = "-o=jsonpath={.metadata.deletionTimestamp}";
         let namespace = plane.kubectl(&["get", "namespace", NAME, path], None);
         let goes = namespace.status != 0 || !namespace.stdout.is_empty();
@@ -63,14 +67,14 @@ pub(crate) fn until_nothing_is_left(plane: &ControlPlane) {
 
 /// The base with every component that can be combined with the others.
 fn everything() -> String {
-    let components = std::fs::read_dir(repository("manifests/components")).unwrap();
-    let components = components.map(|it| it.unwrap().file_name().into_string().unwrap());
-    // Without the other sources of the certificate, and without the component that makes failures
-    // fatal.
-    let components =
-        components.filter(|it| !["cert-manager", "files", "strict"].contains(&it.as_str()));
-    let components: Vec<String> =
-        components.map(|it| format!("../../../manifests/components/{it}")).collect();
+    let components: Vec<String> = std::fs::read_dir(repository("manifests/components"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        // Without the other sources of the certificate, and without the component that makes
+        // failures fatal.
+        .filter(|name| !["cert-manager", "files", "strict"].contains(&name.as_str()))
+        .map(|name| format!("../../../manifests/components/{name}"))
+        .collect();
     let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
@@ -90,7 +94,7 @@ fn stored(plane: &ControlPlane, kind: &str) -> Value {
 
 fn names(webhooks: &Value) -> Vec<&str> {
     let webhooks = webhooks["webhooks"].as_array().unwrap().iter();
-    webhooks.map(|it| it["name"].as_str().unwrap()).collect()
+    webhooks.map(|webhook| webhook["name"].as_str().unwrap()).collect()
 }
 
 /// Creates, as a dry run, an object about which the guard is asked.
@@ -108,8 +112,7 @@ fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
     let programs = harness::require_programs(Needs::ApiServer).unwrap();
     define(&plane);
     let apply = |manifests: &str| {
-        let apply = ["apply", "--validate=strict", "-f", "-"];
-        plane.kubectl(&apply, Some(manifests)).success()
+        plane.kubectl(&["apply", "--validate=strict", "-f", "-"], Some(manifests)).success()
     };
     apply(EARLIER);
     let present = built(programs, "cert-manager");
@@ -140,7 +143,7 @@ fn an_earlier_install_is_upgraded_and_removed_without_blocking_anybody() {
     let section = section("install.md", "Removing");
     let (_, block) = blocks(&section)[0];
     let lines = block.lines();
-    let commands: Vec<&str> = lines.filter_map(|it| it.strip_prefix("kubectl ")).collect();
+    let commands: Vec<&str> = lines.filter_map(|line| line.strip_prefix("kubectl ")).collect();
     let [first, last] = commands[..] else { panic!("{commands:?}") };
     let repair = "delete mutatingadmissionpolicies,mutatingadmissionpolicybindings,";
     for command in [first.replacen("delete ", repair, 1).as_str(), last] {

@@ -64,13 +64,15 @@ pub(crate) fn built(programs: &Programs, overlay: &str) -> String {
 
 pub(crate) fn documents(yaml: &str) -> Vec<Value> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
-    documents.into_iter().filter(|it| !it.is_null()).collect()
+    documents.into_iter().filter(|document| !document.is_null()).collect()
 }
 
 pub(crate) fn objects(yaml: &str) -> Objects {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let objects = documents(yaml).into_iter();
-    objects.map(|it| ((text(&it["kind"]), text(&it["metadata"]["name"])), it)).collect()
+    documents(yaml)
+        .into_iter()
+        .map(|object| ((text(&object["kind"]), text(&object["metadata"]["name"])), object))
+        .collect()
 }
 
 /// Parses the policy; a file with only comments, or an empty one, means `{}`.
@@ -105,8 +107,9 @@ fn kustomize_and_helm_render_the_same_objects() {
 fn strict_fails_in_every_entry() {
     let programs = harness::or_skip!(harness::require_programs(Needs::ApiServer));
     let objects = objects(&built(programs, "strict"));
-    let entries = objects.values().filter_map(|it| it["webhooks"].as_array());
-    let policies: Vec<&Value> = entries.flatten().map(|it| &it["failurePolicy"]).collect();
+    let entries = objects.values().filter_map(|object| object["webhooks"].as_array());
+    let policies: Vec<&Value> =
+        entries.flatten().map(|webhook| &webhook["failurePolicy"]).collect();
     assert!(policies.len() > 1);
-    assert!(policies.iter().all(|it| **it == "Fail"), "{policies:?}");
+    assert!(policies.iter().all(|policy| **policy == "Fail"), "{policies:?}");
 }

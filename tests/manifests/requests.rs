@@ -16,8 +16,10 @@ use crate::monitoring::OF_THE_API_SERVER;
 pub(crate) type Asked = BTreeMap<String, u64>;
 
 fn label<'a>(labels: &'a str, name: &str) -> &'a str {
-    let after = labels.split_once(&format!("{name}=\"")).map(|it| it.1);
-    after.and_then(|it| it.split('"').next()).unwrap_or_default()
+    labels
+        .split_once(&format!("{name}=\""))
+        .and_then(|(_, after)| after.split('"').next())
+        .unwrap_or_default()
 }
 
 /// A cluster in which rollouts finish, with the guard registered as in the manifests.
@@ -73,12 +75,11 @@ impl Cluster {
     /// The reviews that the API server has sent, and the number that the guard has answered.
     fn counted(&self) -> (Asked, u64) {
         let exposition = self.plane.exposition();
-        let name = "apiserver_admission_webhook_request_total{";
+        let metric = "apiserver_admission_webhook_request_total{";
         let mut asked = Asked::new();
-        for series in exposition.lines().filter_map(|it| it.strip_prefix(name)) {
+        for series in exposition.lines().filter_map(|line| line.strip_prefix(metric)) {
             let (labels, count) = series.split_once("} ").unwrap();
-            let name = label(labels, "name").strip_suffix(".multi-attach-guard.dev");
-            if let Some(name) = name {
+            if let Some(name) = label(labels, "name").strip_suffix(".multi-attach-guard.dev") {
                 let kind = label(labels, "type");
                 // Counts may be written as 1e+06.
                 let count = count.parse::<f64>().unwrap() as u64;
@@ -202,15 +203,18 @@ fn single_requests(cluster: &Cluster) {
     let requests: Vec<Request> = serde_saphyr::from_str(include_str!("requests.yaml")).unwrap();
     for request in requests {
         let account = request.r#as.map(|account| format!("--as={account}"));
-        let account = account.iter().flat_map(|it| [it, "--as-group=system:masters"]);
-        let run = request.run.as_deref();
-        let run = run.unwrap_or("create --dry-run=server -f -").split(' ');
-        let arguments: Vec<&str> = run.chain(account).collect();
-        let stdin = request.object.map(|it| it.manifest().to_string());
+        let arguments: Vec<&str> = request
+            .run
+            .as_deref()
+            .unwrap_or("create --dry-run=server -f -")
+            .split(' ')
+            .chain(account.iter().flat_map(|user| [user, "--as-group=system:masters"]))
+            .collect();
+        let stdin = request.object.map(|object| object.manifest().to_string());
         let asked = cluster.asked(|| {
             cluster.run(&arguments, stdin.as_deref()).success();
         });
-        let expected: Vec<(&str, u64)> = request.asked.iter().map(|it| (&**it, 1)).collect();
+        let expected: Vec<(&str, u64)> = request.asked.iter().map(|entry| (&**entry, 1)).collect();
         assert_eq!(asked, counts(&expected), "{}", request.what);
     }
 }

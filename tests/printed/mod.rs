@@ -88,7 +88,7 @@ fn option(word: &str) -> String {
 
 /// `deployment/web` and `key="some text"` without the reader's own parts.
 fn argument(word: &str) -> String {
-    if let Some(json) = word.strip_prefix('\'').and_then(|it| it.strip_suffix('\''))
+    if let Some(json) = word.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''))
         && let Ok(mut value) = serde_json::from_str::<Value>(json)
     {
         without_names(&mut value);
@@ -113,21 +113,18 @@ fn argument(word: &str) -> String {
 
 /// Whether the word is a kind of Kubernetes, or a custom kind with its group.
 fn is_kind(word: &str) -> bool {
-    let has_group = |word: &str| {
-        let mut characters = word.chars();
-        word.contains('.')
-            && word.starts_with(|c: char| c.is_ascii_lowercase())
-            && characters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.')
-    };
-    BEFORE_NAMES.contains(&word) || has_group(word)
+    let has_group = word.contains('.')
+        && word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.');
+    BEFORE_NAMES.contains(&word) || has_group
 }
 
 /// Replaces the parts of a patch that differ between objects.
 fn without_names(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            for (key, value) in fields {
-                match value {
+            for (key, field) in fields {
+                match field {
                     Value::String(path) if key == "path" => *path = path.replace("/1/", "/0/"),
                     Value::String(name) if NAMED.contains(&key.as_str()) => "…".clone_into(name),
                     Value::Object(labels) if key == "matchLabels" => {
@@ -149,7 +146,7 @@ fn words(command: &str) -> Vec<String> {
     for c in command.chars() {
         match (quote, c) {
             (None, c) if c.is_whitespace() => {
-                if words.last().is_some_and(|it| !it.is_empty()) {
+                if words.last().is_some_and(|word| !word.is_empty()) {
                     words.push(String::new());
                 }
                 continue;
@@ -162,7 +159,7 @@ fn words(command: &str) -> Vec<String> {
             word.push(c);
         }
     }
-    words.retain(|it| !it.is_empty());
+    words.retain(|word| !word.is_empty());
     words
 }
 
@@ -174,7 +171,7 @@ pub(crate) fn commands(text: &str) -> Vec<String> {
         if number % 2 == 0 {
             found.extend(between_backticks(part));
         } else if let Some(block) =
-            ["sh\n", "console\n"].iter().find_map(|it| part.strip_prefix(it))
+            ["sh\n", "console\n"].iter().find_map(|language| part.strip_prefix(language))
         {
             found.extend(of_block(block));
         }
@@ -186,8 +183,10 @@ pub(crate) fn commands(text: &str) -> Vec<String> {
 pub(crate) fn between_backticks(text: &str) -> Vec<String> {
     let parts = text.split('`').enumerate();
     let spans = parts.filter_map(|(number, part)| (number % 2 == 1).then_some(part));
-    let one_line = spans.map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
-    one_line.map(|it| it.replace("\\|", "|")).filter(|it| is_command(it)).collect()
+    spans
+        .map(|span| span.split_whitespace().collect::<Vec<_>>().join(" ").replace("\\|", "|"))
+        .filter(|command| is_command(command))
+        .collect()
 }
 
 /// Whether the text is a command that can be run, not only the name of one.
@@ -246,9 +245,9 @@ fn listed() -> &'static BTreeSet<String> {
 pub(crate) fn assert_listed<'a>(commands: impl IntoIterator<Item = &'a str>, printed_by: &str) {
     let listed = listed();
     // Control characters for a terminal are printed as escapes, and such a text is no command.
-    let commands = commands.into_iter().filter(|it| !it.contains("\\u{"));
+    let commands = commands.into_iter().filter(|command| !command.contains("\\u{"));
     let shapes = commands.map(shape);
-    let missing: BTreeSet<String> = shapes.filter(|it| !listed.contains(it)).collect();
+    let missing: BTreeSet<String> = shapes.filter(|shape| !listed.contains(shape)).collect();
     assert!(
         missing.is_empty(),
         "{printed_by} prints commands that tests/printed/commands.md does not list. Have a state of \

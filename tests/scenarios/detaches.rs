@@ -29,7 +29,7 @@ pub(crate) fn watch(plane: &'static ControlPlane, guard: &Guard) -> Registration
     all["name"] = json!(ENTRIES[1]);
     let conditions = all["matchConditions"].as_array_mut().unwrap();
     let before = conditions.len();
-    conditions.retain(|it| it["name"] != EXEMPTION);
+    conditions.retain(|condition| condition["name"] != EXEMPTION);
     assert_eq!(conditions.len() + 1, before, "{COMPONENT} has no {EXEMPTION}");
     webhooks.push(all);
     for webhook in webhooks {
@@ -46,8 +46,8 @@ pub(crate) fn watch(plane: &'static ControlPlane, guard: &Guard) -> Registration
 ///
 /// If one was refused, or the guard was never asked.
 pub(crate) fn judge(plane: &ControlPlane, guard: &Guard) {
-    let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
-    let exposition = exposition.stdout.as_str();
+    let metrics = plane.kubectl(&["get", "--raw=/metrics"], None).success();
+    let exposition = metrics.stdout.as_str();
     let deleted = sum(
         exposition,
         "apiserver_request_total",
@@ -55,7 +55,7 @@ pub(crate) fn judge(plane: &ControlPlane, guard: &Guard) {
     );
     let of_entries = |name: &str| -> u64 {
         let entries = ENTRIES.map(|entry| format!("name=\"{entry}\""));
-        entries.iter().map(|it| sum(exposition, name, &[it])).sum()
+        entries.iter().map(|label| sum(exposition, name, &[label])).sum()
     };
     let refused = of_entries("apiserver_admission_webhook_rejection_count");
     let unanswered = of_entries("apiserver_admission_webhook_fail_open_count");

@@ -22,7 +22,7 @@ pub(crate) fn check() -> Result<(), String> {
         new = with_table(&new, section)?;
     }
     new = with_played(&new)?;
-    if std::env::var("GROUND_TRUTH").is_ok_and(|it| it == "write") {
+    if std::env::var("GROUND_TRUTH").is_ok_and(|value| value == "write") {
         return std::fs::write(document, new).map_err(|error| error.to_string());
     }
     let differing = old.lines().zip(new.lines()).find(|(old, new)| old != new);

@@ -66,10 +66,12 @@ pub(crate) fn opinion(
         let object = read(kind, &document)?;
         let metadata = &document["metadata"];
         if metadata["namespace"] == *namespace && !is_controlled(&document) {
-            let earlier = metadata["uid"].as_str().and_then(|uid| before.get(uid));
-            let earlier =
-                earlier.filter(|it| it["metadata"]["generation"] != metadata["generation"]);
-            judged.push(Judged { kind, earlier: earlier.map(|it| Value::clone(it)), document });
+            let earlier = metadata["uid"]
+                .as_str()
+                .and_then(|uid| before.get(uid))
+                .filter(|old| old["metadata"]["generation"] != metadata["generation"])
+                .map(|old| Value::clone(old));
+            judged.push(Judged { kind, earlier, document });
         }
         cluster.apply(object);
     }
@@ -118,14 +120,13 @@ impl Document for Judged {
     }
 }
 
-fn said(judged: &[Judged], cluster: &Snapshot) -> Result<Opinion, String> {
+fn said(reviewed: &[Judged], cluster: &Snapshot) -> Result<Opinion, String> {
     let catalog = Catalog::embedded().map_err(ToString::to_string)?;
     let effective = EffectivePolicy::new(Policy::default(), catalog);
     let mut findings = Vec::new();
-    for judged in judged {
+    for judged in reviewed {
         let object = read(judged.kind, &judged.document)?;
-        let old = judged.earlier.as_ref();
-        let old = old.map(|it| read(judged.kind, it)).transpose()?;
+        let old = judged.earlier.as_ref().map(|old| read(judged.kind, old)).transpose()?;
         let review = Review {
             object: &object,
             old: old.as_ref(),
@@ -139,7 +140,7 @@ fn said(judged: &[Judged], cluster: &Snapshot) -> Result<Opinion, String> {
     let outcomes: Vec<Outcome> = findings.iter().map(outcome).collect::<Result<_, _>>()?;
     Ok(Opinion {
         outcome: outcomes.into_iter().max().unwrap_or(Outcome::None),
-        messages: findings.into_iter().map(|it| it.message).collect(),
+        messages: findings.into_iter().map(|finding| finding.message).collect(),
     })
 }
 
@@ -186,11 +187,11 @@ fn documents(testbed: &Testbed, namespace: &str) -> Result<Vec<(ObjectKind, Valu
         documents.extend(everywhere(kind, &format!("{SCENARIO}={namespace}"))?);
     }
     // The external-provisioner does not label its volumes with the scenario.
-    let kind = resource(VOLUME);
-    let volumes = Api::all_with(plane.client(), &kind);
+    let volume = resource(VOLUME);
+    let volumes = Api::all_with(plane.client(), &volume);
     for name in unlisted_volumes(&documents) {
         let by_name = ListParams::default().fields(&format!("metadata.name={name}"));
-        documents.extend(list(plane, &volumes, &kind, &by_name)?);
+        documents.extend(list(plane, &volumes, &volume, &by_name)?);
     }
     for kind in OF_ALL {
         documents.extend(everywhere(kind, "")?);
@@ -201,16 +202,17 @@ fn documents(testbed: &Testbed, namespace: &str) -> Result<Vec<(ObjectKind, Valu
 /// The volumes that are named by claims but are not among the documents.
 fn unlisted_volumes(documents: &[(ObjectKind, Value)]) -> BTreeSet<String> {
     let texts = |kind: &str, pointer: &str| -> BTreeSet<String> {
-        let documents = documents.iter().map(|(_, document)| document);
         documents
-            .filter(|it| it["kind"] == kind)
-            .filter_map(|it| it.pointer(pointer)?.as_str())
+            .iter()
+            .map(|(_, document)| document)
+            .filter(|document| document["kind"] == kind)
+            .filter_map(|document| document.pointer(pointer)?.as_str())
             .map(str::to_owned)
             .collect()
     };
     let listed = texts(VOLUME.2, "/metadata/name");
     let mut named = texts("PersistentVolumeClaim", "/spec/volumeName");
-    named.retain(|it| !it.is_empty() && !listed.contains(it));
+    named.retain(|name| !name.is_empty() && !listed.contains(name));
     named
 }
 
@@ -222,9 +224,9 @@ fn list(
 ) -> Result<Vec<(ObjectKind, Value)>, String> {
     let kind = ObjectKind::of(&resource.group, &resource.kind)
         .ok_or_else(|| format!("The engine reads no {}.", resource.kind))?;
-    let found = plane.block_on(api.list(selected)).map_err(|it| it.to_string())?;
+    let found = plane.block_on(api.list(selected)).map_err(|error| error.to_string())?;
     let documents = found.items.into_iter().map(|object| {
-        let document = serde_json::to_value(object).map_err(|it| it.to_string())?;
+        let document = serde_json::to_value(object).map_err(|error| error.to_string())?;
         Ok((kind, with_kind(document, resource)))
     });
     documents.collect()

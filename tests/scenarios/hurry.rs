@@ -74,11 +74,13 @@ fn rounds(run: &ScenarioRun<'_>) -> Vec<String> {
                 })
             })
             .collect();
-        let wrong = players.into_iter().flat_map(|player| match player.join() {
-            Ok(wrong) => wrong,
-            Err(_) => vec!["A player panicked.".to_owned()],
-        });
-        let wrong = wrong.collect();
+        let wrong = players
+            .into_iter()
+            .flat_map(|player| match player.join() {
+                Ok(wrong) => wrong,
+                Err(_) => vec!["A player panicked.".to_owned()],
+            })
+            .collect();
         over.store(true, Ordering::Relaxed);
         wrong
     })
@@ -99,7 +101,7 @@ fn round(run: &ScenarioRun<'_>, number: usize) -> Result<(), String> {
 /// A claim for ReadWriteOnce, and a volume that is not reserved for it.
 fn free(modes: &[&str]) -> Claim {
     Claim {
-        volume: Some(modes.iter().map(|&it| it.to_owned()).collect()),
+        volume: Some(modes.iter().map(|&mode| mode.to_owned()).collect()),
         volume_with: json!({ "spec": { "claimRef": null } }),
         ..Claim::default()
     }

@@ -79,8 +79,8 @@ fn main() {
     let lots = random::lots()
         .into_iter()
         .map(|lot| trial(lot.name.clone(), move || Some(lot.play(&shared()?.testbed))));
-    let name = "X12 and X12o, fifty times each in deny mode while much else happens";
-    let hurry = trial(name.to_owned(), || {
+    let hurried = "X12 and X12o, fifty times each in deny mode while much else happens";
+    let hurry = trial(hurried.to_owned(), || {
         // In the shared testbed, volumes are never deleted early, so that other scenarios can wait
         // until a guard knows theirs.
         let (_plane, testbed) = shared().and_then(|_| own())?;
@@ -115,7 +115,7 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
         match play.as_str() {
             "all" => true,
             "once" => simulated || !row.suits(Nodes::Simulated) || row.id == "S1",
-            "third" => simulated && one_of_three().is_ok_and(|it| it.current()),
+            "third" => simulated && one_of_three().is_ok_and(|third| third.current()),
             _ => simulated,
         }
     };
@@ -191,7 +191,7 @@ fn play_in_all_modes(
             let judged = judge(scenario, nodes, &played).err().into_iter();
             let under_guard = guarded
                 .iter()
-                .filter_map(|(mode, it)| judge_guarded(scenario, &played, *mode, it).err());
+                .filter_map(|(mode, seen)| judge_guarded(scenario, &played, *mode, seen).err());
             let faults = judged.chain(under_guard).collect();
             let row = row(scenario, nodes, &played, &guarded);
             table.add(place, &row.iter().map(String::as_str).collect::<Vec<_>>());
@@ -228,15 +228,17 @@ fn watch(
     };
     let mut guarded = Vec::new();
     let played = thread::scope(|scope| {
-        let beside = modes.iter().map(|&mode| {
-            let play = move || play_guarded(&shared.testbed, &shared.guard, scenario, mode);
-            (mode, scope.spawn(play))
-        });
-        let beside: Vec<_> = beside.collect();
+        let beside: Vec<_> = modes
+            .iter()
+            .map(|&mode| {
+                let play = move || play_guarded(&shared.testbed, &shared.guard, scenario, mode);
+                (mode, scope.spawn(play))
+            })
+            .collect();
         let played = play(testbed, scenario, nodes);
         for (mode, thread) in beside {
             let seen = thread.join().map_err(|_| format!("Under guard, {mode:?}: it panicked."))?;
-            guarded.push((mode, seen.map_err(|it| format!("Under guard, {mode:?}: {it}"))?));
+            guarded.push((mode, seen.map_err(|fault| format!("Under guard, {mode:?}: {fault}"))?));
         }
         played
     })?;
@@ -280,7 +282,7 @@ fn judge_guarded(
     // This minor drops some fields only after the mutating webhooks have seen them.
     let before_dropping = scenario.seen_on_other_minors().filter(|_| mode == Mode::Fix);
     let mut either = std::iter::once(foreseen).chain(before_dropping);
-    if either.any(|foreseen| answers(scenario, foreseen, mode, guarded)) {
+    if either.any(|outcome| answers(scenario, outcome, mode, guarded)) {
         return Ok(());
     }
     Err(format!("The engine foresees {foreseen}; with the guard set to {mode:?}: {guarded:#?}"))
@@ -290,7 +292,7 @@ fn judge_guarded(
 fn answers(scenario: &Scenario, foreseen: Outcome, mode: Mode, guarded: &Guarded) -> bool {
     let grave = foreseen >= Outcome::Stuck;
     let refused = guarded.refusal.is_some();
-    let harmless = guarded.outcome.is_none_or(|it| it == Outcome::None);
+    let harmless = guarded.outcome.is_none_or(|outcome| outcome == Outcome::None);
     // The outcome may be milder than ground truth allows, because no node dies here.
     let no_worse = guarded.outcome <= scenario.expected(Nodes::Simulated).iter().copied().max();
     let right = match mode {
@@ -314,7 +316,7 @@ fn row(
     played: &Played,
     guarded: &[(Mode, Guarded)],
 ) -> Vec<String> {
-    let way_out = played.way_out_took.map(|it| format!("{} s", it.as_secs()));
+    let way_out = played.way_out_took.map(|time| format!("{} s", time.as_secs()));
     let mut row = vec![
         scenario.id.clone(),
         format!("{nodes:?}"),

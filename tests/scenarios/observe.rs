@@ -113,7 +113,7 @@ impl Observer {
             .filter_map(|kind| Some((ObjectKind::of(kind.0, kind.2)?, resource(kind))));
         let of_kind = |(kind, resource): (ObjectKind, ApiResource)| {
             let objects = self.objects(namespace, &resource.kind).into_iter();
-            let own = objects.filter(|it| !is_of_a_template(it));
+            let own = objects.filter(|object| !is_of_a_template(object));
             own.map(move |object| (kind, with_kind(Value::clone(&object), &resource)))
         };
         read.flat_map(of_kind).collect()
@@ -169,7 +169,7 @@ impl Observer {
             let api = Api::<DynamicObject>::namespaced_with(plane.client(), namespace, &resource);
             let list = plane
                 .block_on(api.list_metadata(&ListParams::default()))
-                .map_err(|it| it.to_string())?;
+                .map_err(|error| error.to_string())?;
             for object in list.items {
                 known.insert(
                     key(kind, &object.metadata),
@@ -261,7 +261,7 @@ pub(crate) fn resource((group, version, kind): (&str, &str, &str)) -> ApiResourc
 /// The revision as a number. Resource versions are increasing numbers, since Kubernetes 1.35 by
 /// contract.
 fn revision(version: Option<&str>) -> u64 {
-    version.and_then(|it| it.parse().ok()).unwrap_or(0)
+    version.and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 /// The key of the object in the copy.
@@ -269,7 +269,7 @@ fn place(kind: &str, object: &DynamicObject) -> Key {
     let mut key = key(kind, &object.metadata);
     let node = object.data.pointer("/spec/nodeName").and_then(Value::as_str);
     if kind == ATTACHMENT.2
-        && let Some((scenario, _letter)) = node.and_then(|it| it.rsplit_once('-'))
+        && let Some((scenario, _letter)) = node.and_then(|name| name.rsplit_once('-'))
     {
         scenario.clone_into(&mut key.0);
     }

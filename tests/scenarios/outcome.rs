@@ -138,7 +138,9 @@ impl Seen {
             }
         }
         let mut undecided = claims.iter().any(|claim| claim["status"]["phase"] != "Bound")
-            || deployments.iter().any(|it| is_between_revisions(it) && !has_given_up(it));
+            || deployments
+                .iter()
+                .any(|deployment| is_between_revisions(deployment) && !has_given_up(deployment));
         let mut explained = false;
         for pod in &pods {
             let node = text(pod, "/spec/nodeName");
@@ -154,11 +156,11 @@ impl Seen {
                 } else {
                     &multi_attach
                 };
-                let why = why(pod, &pods, multi_attach, &refusals);
-                undecided |= why.is_none();
-                explained |= why.is_some();
-                let why = why.unwrap_or("nobody has said why");
-                waiting.push(format!("pod {} does not run: {why}", name(pod)));
+                let reason = why(pod, &pods, multi_attach, &refusals);
+                undecided |= reason.is_none();
+                explained |= reason.is_some();
+                let words = reason.unwrap_or("nobody has said why");
+                waiting.push(format!("pod {} does not run: {words}", name(pod)));
             } else if !is_over(pod) && pod["metadata"]["annotations"][ENDS_AFTER].is_string() {
                 undecided = true;
             }
@@ -180,7 +182,7 @@ impl Seen {
             format!(
                 "{} {:?}",
                 deployment["metadata"]["generation"],
-                progressing.map(|it| &it["reason"])
+                progressing.map(|condition| &condition["reason"])
             )
         });
         pods.chain(deployments)
@@ -220,7 +222,7 @@ fn said_of_volumes(observer: &Observer, namespace: &str) -> [Vec<String>; 2] {
     for event in observer.objects(namespace, "Event") {
         let message = text(&event, "/message");
         let said = format!("{}: {message}", text(&event, "/involvedObject/name"));
-        let is_multi_attach = MULTI_ATTACH.iter().any(|it| message.starts_with(it));
+        let is_multi_attach = MULTI_ATTACH.iter().any(|start| message.starts_with(start));
         match text(&event, "/reason") {
             "FailedAttachVolume" if is_multi_attach => multi_attach.push(said),
             "FailedAttachVolume" | "FailedMount" => refusals.push(said),
@@ -234,14 +236,15 @@ fn said_of_volumes(observer: &Observer, namespace: &str) -> [Vec<String>; 2] {
 fn has_its_volumes(pod: &Value, claims: &[Arc<Value>], attachments: &[Arc<Value>]) -> bool {
     let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
     let mut used = volumes
-        .filter_map(|it| it.pointer("/persistentVolumeClaim/claimName"))
-        .map(|used| claims.iter().find(|it| it["metadata"]["name"] == *used))
+        .filter_map(|volume| volume.pointer("/persistentVolumeClaim/claimName"))
+        .map(|used| claims.iter().find(|claim| claim["metadata"]["name"] == *used))
         .peekable();
     let is_here = |claim: &Arc<Value>| {
-        attachments.iter().any(|it| {
-            it["spec"]["nodeName"] == pod["spec"]["nodeName"]
-                && it["spec"]["source"]["persistentVolumeName"] == claim["spec"]["volumeName"]
-                && it["status"]["attached"] == true
+        attachments.iter().any(|attachment| {
+            attachment["spec"]["nodeName"] == pod["spec"]["nodeName"]
+                && attachment["spec"]["source"]["persistentVolumeName"]
+                    == claim["spec"]["volumeName"]
+                && attachment["status"]["attached"] == true
         })
     };
     used.peek().is_some() && used.all(|claim| claim.is_some_and(is_here))
@@ -256,14 +259,14 @@ fn is_deadlocked(deployment: &Value) -> bool {
 /// Whether a pod of one revision waits while a pod of another one runs. The controllers of
 /// DaemonSets and StatefulSets never give up on a rollout.
 fn hangs_between_revisions(pods: &[Arc<Value>]) -> bool {
-    let hash = |pod: &Value| {
+    let revision = |pod: &Value| {
         let owner = pod["metadata"]["ownerReferences"][0]["uid"].clone();
         let hash = pod["metadata"]["labels"]["controller-revision-hash"].clone();
         (!hash.is_null()).then_some((owner, hash))
     };
     let (running, waiting): (Vec<_>, Vec<_>) = pods
         .iter()
-        .filter_map(|pod| Some((is_ready(pod), hash(pod)?)))
+        .filter_map(|pod| Some((is_ready(pod), revision(pod)?)))
         .partition(|(ready, _)| *ready);
     waiting.iter().any(|(_, (owner, hash))| {
         let mut others = running.iter().filter(|(_, (other, _))| other == owner);
@@ -272,8 +275,9 @@ fn hangs_between_revisions(pods: &[Arc<Value>]) -> bool {
 }
 
 fn has_given_up(deployment: &Value) -> bool {
-    condition(deployment, "Progressing")
-        .is_some_and(|it| it["status"] == "False" && it["reason"] == "ProgressDeadlineExceeded")
+    condition(deployment, "Progressing").is_some_and(|condition| {
+        condition["status"] == "False" && condition["reason"] == "ProgressDeadlineExceeded"
+    })
 }
 
 fn is_between_revisions(deployment: &Value) -> bool {
@@ -285,14 +289,19 @@ fn is_complete(kind: &str, workload: &Value) -> bool {
     if kind != "Job" && status("observedGeneration") < number(workload, "/metadata/generation") {
         return false;
     }
-    let all = |fields: &[&str], wanted: i64| fields.iter().all(|it| status(it) == wanted);
+    let all = |fields: &[&str], wanted: i64| fields.iter().all(|field| status(field) == wanted);
     let replicas = number(workload, "/spec/replicas");
     match kind {
         "DaemonSet" => {
             all(&["updatedNumberScheduled", "numberAvailable"], status("desiredNumberScheduled"))
         }
         "Job" if workload["spec"]["suspend"] == true => true,
-        "Job" if condition(workload, "Complete").is_some_and(|it| it["status"] == "True") => true,
+        "Job"
+            if condition(workload, "Complete")
+                .is_some_and(|condition| condition["status"] == "True") =>
+        {
+            true
+        }
         "Job" => {
             let parallelism = number(workload, "/spec/parallelism");
             let completions = workload["spec"]["completions"].as_i64();
@@ -304,7 +313,7 @@ fn is_complete(kind: &str, workload: &Value) -> bool {
 }
 
 fn is_ready(pod: &Value) -> bool {
-    condition(pod, "Ready").is_some_and(|it| it["status"] == "True")
+    condition(pod, "Ready").is_some_and(|condition| condition["status"] == "True")
 }
 
 fn is_over(pod: &Value) -> bool {
@@ -323,7 +332,7 @@ fn why<'a>(
         let own = format!("{}: ", name(pod));
         events.find_map(|event| event.strip_prefix(&own))
     }
-    let reason = |pod: &Value| about(pod, multi_attach.iter());
+    let reason = |user: &Value| about(user, multi_attach.iter());
     // The attach-detach controller reports it once for a volume and a node, to the pods that exist
     // at that time (`reportMultiAttachError` in its reconciler).
     let node = text(pod, "/spec/nodeName");
@@ -333,13 +342,14 @@ fn why<'a>(
         .or_else(|| others.find_map(|other| reason(other)))
         .or_else(|| about(pod, refusals.iter()))
         .or_else(|| {
-            let refused = condition(pod, "PodScheduled").filter(|it| it["status"] == "False")?;
+            let refused = condition(pod, "PodScheduled")
+                .filter(|condition| condition["status"] == "False")?;
             Some(text(refused, "/message"))
         })
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    object["status"]["conditions"].as_array()?.iter().find(|it| it["type"] == kind)
+    object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
 }
 
 fn name(object: &Value) -> &str {

@@ -218,8 +218,10 @@ impl Scenario {
             return None;
         }
         let driver = first.map(|(_, volume)| {
-            let driver = volume.pointer("/spec/csi/driver").cloned();
-            driver.unwrap_or(json!("kubernetes.io/no-provisioner"))
+            volume
+                .pointer("/spec/csi/driver")
+                .cloned()
+                .unwrap_or(json!("kubernetes.io/no-provisioner"))
         });
         let mut class = json!({
             "apiVersion": "storage.k8s.io/v1",
@@ -239,8 +241,7 @@ impl Scenario {
             Nodes::Simulated => vec![minor],
             Nodes::Kubelets => vec![format!("{minor} kubelets"), "kubelets".to_owned(), minor],
         };
-        let differs = elsewhere.iter().find_map(|it| self.differs.get(it));
-        differs.unwrap_or(&self.seen).as_slice()
+        elsewhere.iter().find_map(|place| self.differs.get(place)).unwrap_or(&self.seen).as_slice()
     }
 
     /// The worst outcome on other minors, if the tested minor differs.
@@ -251,13 +252,14 @@ impl Scenario {
 
     /// Whether nodes of this kind can play the scenario on the tested minor.
     pub(crate) fn suits(&self, nodes: Nodes) -> bool {
-        let number = |minor: &str| minor.strip_prefix("1.").and_then(|it| it.parse::<u32>().ok());
+        let number =
+            |minor: &str| minor.strip_prefix("1.").and_then(|digits| digits.parse::<u32>().ok());
         if (self.since.as_deref()).is_some_and(|since| number(&minor()) < number(since)) {
             return false;
         }
         match nodes {
             Nodes::Simulated => self.kubelets.as_deref() != Some("needed"),
-            Nodes::Kubelets => self.kubelets.as_deref().is_none_or(|it| it == "needed"),
+            Nodes::Kubelets => self.kubelets.as_deref().is_none_or(|need| need == "needed"),
         }
     }
 
@@ -267,10 +269,9 @@ impl Scenario {
             None => "the same".to_owned(),
             Some(Said { says, because }) => format!("{says}: {because}"),
         };
-        let differs = self.differs.iter();
         let mut elsewhere: Vec<String> =
-            differs.map(|(place, seen)| format!("{place}: {}", seen.words())).collect();
-        elsewhere.extend(self.since.as_ref().map(|it| format!("since {it}")));
+            self.differs.iter().map(|(place, seen)| format!("{place}: {}", seen.words())).collect();
+        elsewhere.extend(self.since.as_ref().map(|since| format!("since {since}")));
         match self.kubelets.as_deref() {
             None => {}
             Some("needed") => elsewhere.push("with kubelets only".to_owned()),

@@ -159,8 +159,7 @@ impl<'a> ScenarioRun<'a> {
     fn until_available(&self, volume: &Value) -> Result<(), String> {
         let name = volume["metadata"]["name"].as_str().unwrap_or_default();
         let available = "--for=jsonpath={.status.phase}=Available";
-        let volume = format!("pv/{name}");
-        self.kubectl(&["wait", available, "--timeout=120s", &volume], None).done()
+        self.kubectl(&["wait", available, "--timeout=120s", &format!("pv/{name}")], None).done()
     }
 
     /// The object with its placeholders replaced, and the API for its kind.
@@ -193,7 +192,7 @@ impl<'a> ScenarioRun<'a> {
         let params = PostParams::default();
         match self.testbed.plane.block_on(api.create(&params, &object)) {
             // All scenarios that use a CSIDriver share it.
-            Err(kube::Error::Api(it)) if it.is_already_exists() => Ok(()),
+            Err(kube::Error::Api(response)) if response.is_already_exists() => Ok(()),
             Err(error) => Err(error.to_string()),
             Ok(_) => Ok(()),
         }
@@ -299,7 +298,9 @@ impl<'a> ScenarioRun<'a> {
     /// The workloads in the namespace, by uid.
     fn workloads(&self) -> Before {
         let objects = WORKLOADS.iter().flat_map(|kind| self.objects(kind));
-        objects.filter_map(|it| Some((it["metadata"]["uid"].as_str()?.to_owned(), it))).collect()
+        objects
+            .filter_map(|object| Some((object["metadata"]["uid"].as_str()?.to_owned(), object)))
+            .collect()
     }
 
     /// The workloads with their generations. A refusal must not change them.
@@ -312,7 +313,9 @@ impl<'a> ScenarioRun<'a> {
     /// everything has come to rest.
     pub(crate) fn generations(&self) -> BTreeSet<(String, String)> {
         let generations = self.workloads().into_iter();
-        generations.map(|(uid, it)| (uid, it["metadata"]["generation"].to_string())).collect()
+        generations
+            .map(|(uid, object)| (uid, object["metadata"]["generation"].to_string()))
+            .collect()
     }
 
     fn find(&self, app: &str) -> Result<[String; 2], String> {
@@ -335,8 +338,8 @@ impl<'a> ScenarioRun<'a> {
         self.dead.insert(node.clone());
         self.testbed.observer.wait(&self.run, PATIENCE, || {
             let pods = self.objects("Pod");
-            let mut named = pods.iter().filter(|it| it["metadata"]["name"] == **pod);
-            if named.any(|it| !it["metadata"]["deletionTimestamp"].is_null()) {
+            let mut named = pods.iter().filter(|object| object["metadata"]["name"] == **pod);
+            if named.any(|object| !object["metadata"]["deletionTimestamp"].is_null()) {
                 return Ok(());
             }
             Err(format!("Pod {pod} was not evicted from the dead node {node}.").into())
@@ -346,8 +349,8 @@ impl<'a> ScenarioRun<'a> {
     fn until_bound(&self, claim: &str) -> Result<(), String> {
         self.testbed.observer.wait(&self.run, PATIENCE, || {
             let claims = self.objects("PersistentVolumeClaim");
-            let mut named = claims.iter().filter(|it| it["metadata"]["name"] == claim);
-            if named.any(|it| it["status"]["phase"] == "Bound") {
+            let mut named = claims.iter().filter(|object| object["metadata"]["name"] == claim);
+            if named.any(|object| object["status"]["phase"] == "Bound") {
                 return Ok(());
             }
             Err(format!("Claim {claim} is not bound.").into())
@@ -355,17 +358,16 @@ impl<'a> ScenarioRun<'a> {
     }
 
     fn apply(&self, objects: &[Manifest]) -> Output {
-        let objects: Vec<&Value> = objects.iter().map(|it| &it.0).collect();
+        let objects: Vec<&Value> = objects.iter().map(|manifest| &manifest.0).collect();
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
         // kubectl refuses a --namespace that differs from the one in the objects.
-        let elsewhere = objects.iter().find_map(|it| it["metadata"]["namespace"].as_str());
+        let elsewhere = objects.iter().find_map(|object| object["metadata"]["namespace"].as_str());
         let namespace = format!("--namespace={}", elsewhere.unwrap_or("{run}"));
-        let list = self.fill(&list.to_string());
-        self.kubectl(&["apply", "-f", "-", &namespace], Some(&list))
+        self.kubectl(&["apply", "-f", "-", &namespace], Some(&self.fill(&list.to_string())))
     }
 
     fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
-        let filled: Vec<String> = arguments.iter().map(|it| self.fill(it)).collect();
+        let filled: Vec<String> = arguments.iter().map(|argument| self.fill(argument)).collect();
         let mut all: Vec<&str> = filled.iter().map(String::as_str).collect();
         let namespace = format!("--namespace={}", self.run);
         if !all.iter().any(|argument| argument.starts_with("--namespace=")) {
@@ -381,8 +383,8 @@ impl<'a> ScenarioRun<'a> {
         }
         if text.contains("{account}") {
             // The uid of an object that exists in every namespace.
-            let account = ["serviceaccount", "default", "--namespace", &self.run];
-            let account = self.testbed.plane.get(&account);
+            let account =
+                self.testbed.plane.get(&["serviceaccount", "default", "--namespace", &self.run]);
             text = text.replace("{account}", account["metadata"]["uid"].as_str().unwrap());
         }
         text

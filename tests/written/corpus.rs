@@ -6,11 +6,14 @@ use serde_json::Value;
 
 /// The path and the text of each file.
 pub(crate) fn files() -> Vec<(String, String)> {
-    let folders = ["tests/corpus", "tests/corpus/at-fault"].map(|it| fs::read_dir(it).unwrap());
-    let paths = folders.into_iter().flatten().map(|it| it.unwrap().path());
-    let texts = paths.filter(|it| it.is_file() && it.extension().is_none_or(|it| it != "md"));
-    let files = texts.map(|it| (it.display().to_string(), fs::read_to_string(&it).unwrap()));
-    let mut files: Vec<(String, String)> = files.collect();
+    let mut files: Vec<(String, String)> = ["tests/corpus", "tests/corpus/at-fault"]
+        .map(|folder| fs::read_dir(folder).unwrap())
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file() && path.extension().is_none_or(|end| end != "md"))
+        .map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap()))
+        .collect();
     files.sort();
     assert_eq!(files.len(), 13, "a file of the corpus has gone or come");
     files

@@ -81,8 +81,8 @@ pub(super) fn next_steps(
     endings: &mut Endings,
     now: Instant,
 ) -> (Vec<Action>, Option<Instant>) {
-    let attachments = cluster.attachments.iter();
-    let mut steps: Vec<Action> = attachments.filter_map(|it| attacher(it, cluster)).collect();
+    let mut steps: Vec<Action> =
+        cluster.attachments.iter().filter_map(|attachment| attacher(attachment, cluster)).collect();
     let claims = cluster.claims.iter();
     steps.extend(claims.filter_map(|claim| provisioner(claim, &cluster.nodes)));
     let bound = bound(cluster);
@@ -102,8 +102,8 @@ pub(super) fn next_steps(
         let name = node.metadata.name.as_deref().unwrap_or_default();
         if cluster.orders.alive.contains(name) {
             let here = pods.remove(name).unwrap_or_default();
-            steps.extend(kubelet(node, name, &here, &cluster.orders.kept));
-            for (pod, due) in here.iter().filter_map(|it| ends(it.pod, endings, now)) {
+            steps.extend(kubelet(node, name, &here, &cluster.orders.never_unmounted));
+            for (pod, due) in here.iter().filter_map(|held| ends(held.pod, endings, now)) {
                 if due <= now {
                     steps.push(Action::End(pod));
                 } else {
@@ -126,12 +126,14 @@ struct Held<'a> {
 /// The claims that have a volume, by namespace and name. A volume that must be attached is given by
 /// its name in the attach-detach controller: `kubernetes.io/csi/DRIVER^HANDLE`.
 fn bound(cluster: &Snapshot) -> HashMap<(&str, &str), Option<String>> {
-    let drivers = cluster.drivers.iter();
-    let drivers: HashMap<&str, bool> = drivers
-        .filter_map(|it| Some((it.metadata.name.as_deref()?, it.spec.attach_required?)))
+    let drivers: HashMap<&str, bool> = cluster
+        .drivers
+        .iter()
+        .filter_map(|driver| Some((driver.metadata.name.as_deref()?, driver.spec.attach_required?)))
         .collect();
-    let volumes = cluster.volumes.iter();
-    let volumes: HashMap<&str, &PersistentVolume> = volumes
+    let volumes: HashMap<&str, &PersistentVolume> = cluster
+        .volumes
+        .iter()
         .filter_map(|volume| Some((volume.metadata.name.as_deref()?, volume.as_ref())))
         .collect();
     let attached = |volume: &str| {
@@ -140,13 +142,16 @@ fn bound(cluster: &Snapshot) -> HashMap<(&str, &str), Option<String>> {
         let attaches = drivers.get(csi.driver.as_str()).copied().unwrap_or(true);
         attaches.then(|| format!("kubernetes.io/csi/{}^{}", csi.driver, csi.volume_handle))
     };
-    let claims = cluster.claims.iter().filter_map(|claim| {
-        let volume = claim.spec.as_ref()?.volume_name.as_deref()?;
-        let metadata = &claim.metadata;
-        let claim = (metadata.namespace.as_deref()?, metadata.name.as_deref()?);
-        Some((claim, attached(volume)))
-    });
-    claims.collect()
+    cluster
+        .claims
+        .iter()
+        .filter_map(|claim| {
+            let volume = claim.spec.as_ref()?.volume_name.as_deref()?;
+            let metadata = &claim.metadata;
+            let key = (metadata.namespace.as_deref()?, metadata.name.as_deref()?);
+            Some((key, attached(volume)))
+        })
+        .collect()
 }
 
 /// The claims that a pod mentions, by namespace and name.
@@ -167,7 +172,7 @@ fn attacher(attachment: &VolumeAttachment, cluster: &Snapshot) -> Option<Action>
     let orders = &cluster.orders;
     let object = Object::of(attachment);
     match (&attachment.metadata.deletion_timestamp, is_attached(attachment)) {
-        (Some(_), _) => Some(match volume.and_then(|it| orders.refused.get(it)) {
+        (Some(_), _) => Some(match volume.and_then(|volume| orders.refused.get(volume)) {
             Some(message) => Action::Refuse {
                 attachment: object,
                 field: "detachError",
@@ -208,7 +213,10 @@ fn is_attached(attachment: &VolumeAttachment) -> bool {
 /// `GetNodesForAttachedVolume` in `pkg/controller/volume/attachdetach/cache`).
 fn elsewhere<'a>(attachment: &VolumeAttachment, cluster: &'a Snapshot) -> Option<&'a str> {
     let volume = attachment.spec.source.persistent_volume_name.as_ref()?;
-    let found = cluster.volumes.iter().find(|it| it.metadata.name.as_ref() == Some(volume))?;
+    let found = cluster
+        .volumes
+        .iter()
+        .find(|candidate| candidate.metadata.name.as_ref() == Some(volume))?;
     let modes = found.spec.as_ref()?.access_modes.as_ref()?;
     if modes.iter().any(|mode| mode.ends_with("Many")) {
         return None;
@@ -229,7 +237,7 @@ fn provisioner(claim: &PersistentVolumeClaim, nodes: &[Arc<Node>]) -> Option<Act
         return None;
     }
     let chosen = asked("volume.kubernetes.io/selected-node")?;
-    let node = nodes.iter().find(|it| it.metadata.name.as_ref() == Some(chosen))?;
+    let node = nodes.iter().find(|node| node.metadata.name.as_ref() == Some(chosen))?;
     Some(Action::Provision {
         claim: Object::of(claim),
         zone: node.metadata.labels.as_ref()?.get(super::ZONE)?.clone(),
@@ -237,26 +245,32 @@ fn provisioner(claim: &PersistentVolumeClaim, nodes: &[Arc<Node>]) -> Option<Act
 }
 
 /// The steps that one node's kubelet takes at once.
-fn kubelet(node: &Node, name: &str, here: &[Held<'_>], kept: &BTreeSet<String>) -> Vec<Action> {
+fn kubelet(
+    node: &Node,
+    name: &str,
+    here: &[Held<'_>],
+    never_unmounted: &BTreeSet<String>,
+) -> Vec<Action> {
     // The controller detaches only volumes that are not in use, so it must learn that a volume is
     // in use before the volume is mounted, and that it is no longer in use before the pod is gone.
     let reported = reported_in_use(node);
     let living = here.iter().filter(|held| !is_terminal(held.pod));
     let mut wanted: BTreeSet<String> = living.flat_map(|held| held.volumes.clone()).collect();
-    wanted.extend(reported.intersection(kept).cloned());
+    wanted.extend(reported.intersection(never_unmounted).cloned());
     let attached = attached_volumes(node);
     let mut steps = Vec::new();
     for held in here {
         let (pod, mut volumes) = (held.pod, held.volumes.iter());
         if pod.metadata.deletion_timestamp.is_none() {
-            let is_there = |it: &String| reported.contains(it) && attached.contains(it);
-            let starts = phase(pod) == "Pending" && held.bound && volumes.all(is_there);
+            let starts = phase(pod) == "Pending"
+                && held.bound
+                && volumes.all(|volume| reported.contains(volume) && attached.contains(volume));
             let unready_since = unready_since(pod);
             if starts || unready_since.is_some() {
                 steps.push(Action::Run { pod: Object::of(pod), unready_since });
             }
         } else if is_terminal(pod)
-            && volumes.all(|it| !reported.contains(it) || wanted.contains(it))
+            && volumes.all(|volume| !reported.contains(volume) || wanted.contains(volume))
         {
             steps.push(Action::Remove(Object::of(pod)));
         }
@@ -277,17 +291,15 @@ fn ends(pod: &Pod, endings: &mut Endings, now: Instant) -> Option<(Object, Insta
         let runs = phase(pod) == "Running" && unready_since(pod).is_none();
         ("running", life_span(pod).filter(|_| runs)?)
     };
-    let since = endings.entry(format!("{why} {}", object.uid));
-    let since = *since.or_insert(now);
+    let since = *endings.entry(format!("{why} {}", object.uid)).or_insert(now);
     Some((object, since + span))
 }
 
 /// The time for which the pod's containers go on after the request to end; containers that never
 /// started end at once.
 fn grace_period(pod: &Pod) -> Duration {
-    let seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
-    let seconds = if phase(pod) == "Running" { seconds } else { 0 };
-    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    let seconds = pod.metadata.deletion_grace_period_seconds.filter(|_| phase(pod) == "Running");
+    Duration::from_secs(seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0))
 }
 
 /// The time for which the pod's containers run, if they end by themselves.
@@ -298,7 +310,7 @@ fn life_span(pod: &Pod) -> Option<Duration> {
 
 fn hangs(pod: &Pod) -> bool {
     let annotations = pod.metadata.annotations.as_ref();
-    annotations.is_some_and(|it| it.contains_key(super::HANGS))
+    annotations.is_some_and(|annotations| annotations.contains_key(super::HANGS))
 }
 
 /// The pod's phase; `Pending` if the status has none yet.
@@ -309,15 +321,15 @@ pub(super) fn phase(pod: &Pod) -> &str {
 /// The time at which a running pod was marked as not ready.
 fn unready_since(pod: &Pod) -> Option<String> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
-    let ready = conditions.iter().find(|it| it.type_ == "Ready")?;
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
     let since = ready.last_transition_time.as_ref()?.0.to_string();
     (phase(pod) == "Running" && ready.status != "True").then_some(since)
 }
 
 fn is_ready(node: &Node) -> bool {
     let status = node.status.as_ref();
-    let mut conditions = status.into_iter().flat_map(|it| it.conditions.iter().flatten());
-    conditions.any(|it| it.type_ == "Ready" && it.status == "True")
+    let mut conditions = status.into_iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn is_terminal(pod: &Pod) -> bool {
@@ -326,13 +338,17 @@ fn is_terminal(pod: &Pod) -> bool {
 
 fn reported_in_use(node: &Node) -> BTreeSet<String> {
     let status = node.status.as_ref();
-    status.and_then(|it| it.volumes_in_use.clone()).unwrap_or_default().into_iter().collect()
+    status
+        .and_then(|status| status.volumes_in_use.clone())
+        .unwrap_or_default()
+        .into_iter()
+        .collect()
 }
 
 /// The volumes that are attached here according to the attach-detach controller; a kubelet waits
 /// for them.
 fn attached_volumes(node: &Node) -> BTreeSet<String> {
     let status = node.status.as_ref();
-    let attached = status.and_then(|it| it.volumes_attached.clone()).unwrap_or_default();
+    let attached = status.and_then(|status| status.volumes_attached.clone()).unwrap_or_default();
     attached.into_iter().map(|volume| volume.name).collect()
 }

@@ -115,7 +115,7 @@ struct Orders {
     /// Nodes without the node plugin of any driver.
     without_plugin: BTreeSet<String>,
     /// Volumes that no kubelet unmounts, by their names in `volumesInUse`.
-    kept: BTreeSet<String>,
+    never_unmounted: BTreeSet<String>,
 }
 
 impl ControlPlane {
@@ -157,38 +157,38 @@ impl FakeNodes<'_> {
 
     /// Silences a node: no lease, no status, no pod ends on it.
     pub(crate) fn die(&self, node: &str) {
-        self.order(|it| it.alive.remove(node));
+        self.order(|orders| orders.alive.remove(node));
     }
 
     /// Brings a node back, which then catches up.
     pub(crate) fn revive(&self, node: &str) {
-        self.order(|it| it.alive.insert(node.to_owned()));
+        self.order(|orders| orders.alive.insert(node.to_owned()));
     }
 
     /// Makes the attacher fail to detach the volume from now on, with this message.
     pub(crate) fn refuse_detach(&self, volume: &str, message: &str) {
         let (volume, message) = (volume.to_owned(), message.to_owned());
-        self.order(|it| it.refused.insert(volume, message));
+        self.order(|orders| orders.refused.insert(volume, message));
     }
 
     /// Lets the attacher detach the volume again.
     pub(crate) fn allow_detach(&self, volume: &str) {
-        self.order(|it| it.refused.remove(volume));
+        self.order(|orders| orders.refused.remove(volume));
     }
 
     /// Takes the plugin of every driver from the node, as when a DaemonSet has no pod there.
     pub(crate) fn lose_plugin(&self, node: &str) {
-        self.order(|it| it.without_plugin.insert(node.to_owned()));
+        self.order(|orders| orders.without_plugin.insert(node.to_owned()));
     }
 
     /// Stops kubelets from unmounting the volume of [`ATTACHING_DRIVER`] with this handle.
     pub(crate) fn keep_mounted(&self, handle: &str) {
-        self.order(|it| it.kept.insert(in_use(handle)));
+        self.order(|orders| orders.never_unmounted.insert(in_use(handle)));
     }
 
     /// Lets kubelets unmount the volume again.
     pub(crate) fn let_go(&self, handle: &str) {
-        self.order(|it| it.kept.remove(&in_use(handle)));
+        self.order(|orders| orders.never_unmounted.remove(&in_use(handle)));
     }
 
     /// Removes nodes from the simulation and from the cluster, as [`AUTOSCALER`].
@@ -221,7 +221,7 @@ where
 
 async fn register(client: &kube::Client, spec: &NodeSpec) {
     let name = &spec.name;
-    let driver = |name: &str, topology: &[&str]| json!({ "name": name, "nodeID": spec.name, "topologyKeys": topology });
+    let driver = |driver_name: &str, topology: &[&str]| json!({ "name": driver_name, "nodeID": spec.name, "topologyKeys": topology });
     let hostname = spec.hostname.as_ref().unwrap_or(name);
     let csi_node = json!({
         "apiVersion": "storage.k8s.io/v1",
@@ -237,8 +237,8 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
     // A node without a Lease is a dead node.
     create::<Lease>(Api::namespaced(client.clone(), NODE_LEASES), lease(name)).await;
     let mut capacity = json!({ "cpu": spec.cpus.to_string(), "memory": "64Gi", "pods": "110" });
-    for (name, amount) in &spec.resources {
-        capacity[name] = json!(amount.to_string());
+    for (resource, amount) in &spec.resources {
+        capacity[resource] = json!(amount.to_string());
     }
     let mut node = json!({
         "apiVersion": "v1",
@@ -316,8 +316,9 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let (store, writer) = reflector::store();
-    let objects = watcher(Api::<K>::all(client.clone()), watcher::Config::default());
-    let objects = objects.default_backoff().reflect(writer);
+    let objects = watcher(Api::<K>::all(client.clone()), watcher::Config::default())
+        .default_backoff()
+        .reflect(writer);
     changes.push(objects.map(|_| ()).boxed());
     store
 }

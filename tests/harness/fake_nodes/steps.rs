@@ -75,13 +75,13 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
 fn provisioned(claim: &PersistentVolumeClaim, zone: &str) -> PersistentVolume {
     let (metadata, spec) = (&claim.metadata, claim.spec.as_ref());
     let name = format!("pvc-{}", metadata.uid.as_deref().unwrap_or_default());
-    let requests = spec.and_then(|it| it.resources.as_ref()?.requests.as_ref());
+    let requests = spec.and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
     let volume = json!({
         "metadata": { "name": name, "labels": { super::SCENARIO: metadata.namespace } },
         "spec": {
             "capacity": requests,
-            "accessModes": spec.and_then(|it| it.access_modes.as_ref()),
-            "storageClassName": spec.and_then(|it| it.storage_class_name.as_ref()),
+            "accessModes": spec.and_then(|spec| spec.access_modes.as_ref()),
+            "storageClassName": spec.and_then(|spec| spec.storage_class_name.as_ref()),
             "claimRef": {
                 "namespace": metadata.namespace,
                 "name": metadata.name,

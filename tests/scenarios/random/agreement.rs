@@ -36,11 +36,11 @@ impl Comparison {
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Its steps {}:", self.words)?;
-        for it in &self.contradiction {
+        for step in &self.contradiction {
             writeln!(
                 f,
                 "- {}: {} foreseen {:?}, {} happened {:?}",
-                it.what, it.foreseen, it.said, it.happened, it.waiting
+                step.what, step.foreseen, step.said, step.happened, step.waiting
             )?;
         }
         Ok(())

@@ -74,7 +74,7 @@ impl Lot {
         match self.draw {
             Draw::Kept(case) => {
                 let cluster: RandomCluster =
-                    serde_json::from_str(case).map_err(|it| it.to_string())?;
+                    serde_json::from_str(case).map_err(|error| error.to_string())?;
                 let comparison = tallied(compare(shared, &cluster)?);
                 if comparison.differs() {
                     return Err(format!("{cluster}\n{comparison}"));
@@ -123,9 +123,9 @@ fn shrink(
         if !moved {
             break;
         }
-        let comparison = compare(shared, &tree.current())?;
-        if comparison.differs() {
-            smallest = (tree.current(), comparison);
+        let smaller = compare(shared, &tree.current())?;
+        if smaller.differs() {
+            smallest = (tree.current(), smaller);
         }
     }
     Ok(smallest)

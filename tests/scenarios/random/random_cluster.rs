@@ -159,14 +159,16 @@ impl RandomCluster {
         // docs/evidence/ground-truth.md.
         let everywhere = self.volume.reach == Place::Everywhere;
         numbered
-            && self.workloads.iter().any(|it| !it.without_volume)
-            && all().all(|it| self.places(it) && (everywhere || it.kind != Kind::DaemonSet))
+            && self.workloads.iter().any(|workload| !workload.without_volume)
+            && all().all(|workload| {
+                self.places(workload) && (everywhere || workload.kind != Kind::DaemonSet)
+            })
     }
 
     /// A strategy for any cluster.
     pub(crate) fn any() -> impl Strategy<Value = Self> {
-        let node = (0..3u8, prop::bool::weighted(0.15));
-        let node = node.prop_map(|(zone, tainted)| Node { zone, tainted });
+        let node =
+            (0..3u8, prop::bool::weighted(0.15)).prop_map(|(zone, tainted)| Node { zone, tainted });
         let second = prop::option::weighted(0.25, pods(true));
         (
             prop::collection::vec(node, 1..=4),
