@@ -79,22 +79,23 @@ impl Delivering<'_> {
                 self.place(placed);
             }
             let rendered = wanted.rendered;
-            let numbered = rendered.iter().map(|(it, _)| it).enumerate();
-            let replaced = self.replaced(numbered);
-            let waits = |release: &Release| {
-                let by = replaced.get(&release.owner.place.source);
-                by.is_some_and(|by| by.iter().any(|other| rendered[*other].0 != *release))
-            };
-            let waits: Vec<bool> = rendered.iter().map(|(it, _)| waits(it)).collect();
+            let replaced = self.replaced(rendered.iter().map(|(release, _)| release).enumerate());
+            let waiting: Vec<bool> = rendered
+                .iter()
+                .map(|(release, _)| {
+                    let by = replaced.get(&release.owner.place.source);
+                    by.is_some_and(|by| by.iter().any(|other| rendered[*other].0 != *release))
+                })
+                .collect();
             let (mut now, mut later) = (Vec::new(), Vec::new());
-            for (wanted, waits) in rendered.into_iter().zip(waits) {
-                if waits { &mut later } else { &mut now }.push(wanted);
+            for (release, waits) in rendered.into_iter().zip(waiting) {
+                if waits { &mut later } else { &mut now }.push(release);
             }
             self.render(now)?;
             // The output with the additions of a release contains the same releases again, so the
             // replaced ones are not rendered.
-            let replaced = self.replaced(self.numbered());
-            later.retain(|(release, _)| !replaced.contains_key(&release.owner.place.source));
+            let replaced_now = self.replaced(self.numbered());
+            later.retain(|(release, _)| !replaced_now.contains_key(&release.owner.place.source));
             self.render(later)?;
             if first == self.reading.texts.len() {
                 break;
@@ -108,13 +109,12 @@ impl Delivering<'_> {
     /// releases deliver a file, each namespace gets its own text.
     fn place(&mut self, placed: &Placed) {
         let takes = |text: &Text| {
-            let folder = text.file().and_then(Path::parent);
-            folder.is_some_and(|it| {
-                it == placed.folder || placed.is_recursive && it.starts_with(&placed.folder)
+            text.file().and_then(Path::parent).is_some_and(|folder| {
+                folder == placed.folder || placed.is_recursive && folder.starts_with(&placed.folder)
             })
         };
         let mut more = Vec::new();
-        for text in self.reading.texts.iter_mut().filter(|it| takes(it)) {
+        for text in self.reading.texts.iter_mut().filter(|text| takes(text)) {
             let namespace = placed.namespace.as_str();
             match text.namespace.as_deref() {
                 None => text.namespace = Some(namespace.to_owned()),
@@ -127,21 +127,20 @@ impl Delivering<'_> {
 
     /// Renders the releases that have not been rendered yet.
     fn render(&mut self, wanted: Vec<(Release, Job)>) -> io::Result<()> {
-        let known = self.releases.iter();
-        let known: HashMap<&Release, usize> = known.map(|(number, it)| (it, *number)).collect();
+        let known: HashMap<&Release, usize> =
+            self.releases.iter().map(|(number, release)| (release, *number)).collect();
         let (mut releases, mut jobs) = (Vec::new(), Vec::new());
         for (release, job) in wanted {
-            let same = known.get(&release);
-            let same = same.and_then(|number| self.reading.texts.get_mut(*number));
-            if let Some(Origin::Release(known)) = same.map(|text| &mut text.origin) {
-                known.held_by.push(release.owner.place.source);
+            let same = known.get(&release).and_then(|number| self.reading.texts.get_mut(*number));
+            if let Some(Origin::Release(origin)) = same.map(|text| &mut text.origin) {
+                origin.held_by.push(release.owner.place.source);
                 continue;
             }
             releases.push(release);
             jobs.push(job);
         }
-        let texts = self.paths.render_all(&jobs, self.wish, &Renderer::job)?;
-        for (release, text) in releases.into_iter().zip(texts) {
+        let rendered = self.paths.render_all(&jobs, self.wish, &Renderer::job)?;
+        for (release, text) in releases.into_iter().zip(rendered) {
             match text {
                 Ok(text) => {
                     let source = Source::rendered(&release.owner.reference.to_string(), text);
@@ -161,8 +160,7 @@ impl Delivering<'_> {
     }
 
     fn numbered(&self) -> impl Iterator<Item = (usize, &Release)> {
-        let releases = self.releases.iter();
-        releases.map(|(number, release)| (*number, release))
+        self.releases.iter().map(|(number, release)| (*number, release))
     }
 
     /// The texts that contain the objects of one of these releases without its additions, each with
@@ -185,19 +183,21 @@ impl Delivering<'_> {
             return replaced;
         }
         for (number, text) in self.reading.texts.iter().enumerate() {
-            let root = text.root().map(|it| it.real.as_path());
+            let root = text.root().map(|root| root.real.as_path());
             let Some(path) = root.or_else(|| text.file()) else {
                 continue;
             };
-            if path.ancestors().any(|it| self.standing.contains(it)) {
+            if path.ancestors().any(|above| self.standing.contains(above)) {
                 continue;
             }
-            let by = path.ancestors().flat_map(|above| {
-                let of_folder = by_folder.get(above).into_iter().flatten();
-                let is_it = move |it: &&(usize, bool)| it.1 || root == Some(above);
-                of_folder.filter(is_it).map(|it| it.0)
-            });
-            let by: Vec<usize> = by.collect();
+            let by: Vec<usize> = path
+                .ancestors()
+                .flat_map(|above| {
+                    let of_folder = by_folder.get(above).into_iter().flatten();
+                    of_folder.filter(move |(_, holds_files)| *holds_files || root == Some(above))
+                })
+                .map(|(release, _)| *release)
+                .collect();
             if !by.is_empty() {
                 replaced.insert(number, by);
             }
@@ -211,22 +211,21 @@ impl Delivering<'_> {
         let texts = &self.reading.texts;
         let replaced = self.replaced(self.numbered());
         let mut superseded: HashSet<usize> = HashSet::new();
-        let is_gone = |holder: usize, superseded: &HashSet<usize>| {
-            // A release that delivers itself is kept.
-            let by = |other: &usize| {
-                let release = texts[*other].release();
-                let is_elsewhere = release.is_some_and(|it| it.place.source != holder);
-                is_elsewhere && !superseded.contains(other)
-            };
+        let is_gone = |holder: usize, gone: &HashSet<usize>| {
             let mut others = replaced.get(&holder).into_iter().flatten();
-            superseded.contains(&holder) || others.any(by)
+            // A release that delivers itself is kept.
+            gone.contains(&holder)
+                || others.any(|other| {
+                    let release = texts[*other].release();
+                    release.is_some_and(|release| release.place.source != holder)
+                        && !gone.contains(other)
+                })
         };
         loop {
             let before = superseded.len();
             for (number, text) in texts.iter().enumerate() {
                 let is_superseded = text.release().is_some_and(|release| {
-                    let mut holders = release.held_by.iter();
-                    holders.all(|holder| is_gone(*holder, &superseded))
+                    release.held_by.iter().all(|holder| is_gone(*holder, &superseded))
                 });
                 if is_superseded {
                     superseded.insert(number);
@@ -236,9 +235,11 @@ impl Delivering<'_> {
                 break;
             }
         }
-        let stays = |number: &usize| !superseded.contains(number);
-        let anew = replaced.iter().filter(|(_, by)| by.iter().any(stays));
-        let anew: Vec<usize> = anew.map(|(number, _)| *number).collect();
+        let anew: Vec<usize> = replaced
+            .iter()
+            .filter(|(_, by)| by.iter().any(|release| !superseded.contains(release)))
+            .map(|(number, _)| *number)
+            .collect();
         superseded.extend(anew);
         superseded
     }
@@ -251,13 +252,12 @@ impl Delivering<'_> {
                 continue;
             }
             for text in &mut self.reading.texts {
-                let path = text.root().map(|it| it.real.as_path());
-                let is_in = path.or_else(|| text.file()).is_some_and(|path| {
-                    let mut folders = refused.folders.iter();
-                    folders.any(|folder| path.starts_with(folder))
+                let root = text.root().map(|root| root.real.as_path());
+                let is_in = root.or_else(|| text.file()).is_some_and(|path| {
+                    refused.folders.iter().any(|folder| path.starts_with(folder))
                 });
                 if is_in && text.doubt.is_none() {
-                    text.doubt = Some(refused.shown.clone());
+                    text.doubt = Some(refused.name.clone());
                 }
             }
             refuse(&mut self.reading, refused.unopened, self.wish);
@@ -267,12 +267,13 @@ impl Delivering<'_> {
     fn end(mut self, superseded: &HashSet<usize>) -> Reading {
         self.reading.leave_out(superseded);
         let texts = &self.reading.texts;
-        let files = superseded.iter().filter_map(|it| texts[*it].file());
+        let files = superseded.iter().filter_map(|number| texts[*number].file());
         self.reading.parts.extend(files.map(Path::to_owned));
-        let is_counted =
-            |(number, text): &(usize, &Text)| text.is_rendered() && !superseded.contains(number);
-        let rendered = self.reading.texts.iter().enumerate().filter(is_counted);
-        self.reading.summary.rendered = rendered.count();
+        self.reading.summary.rendered = texts
+            .iter()
+            .enumerate()
+            .filter(|(number, text)| text.is_rendered() && !superseded.contains(number))
+            .count();
         self.reading
     }
 }

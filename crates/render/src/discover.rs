@@ -35,8 +35,7 @@ pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repositor
     let (outside, paths): (Vec<PathBuf>, Vec<PathBuf>) =
         paths.iter().cloned().partition(|path| repository.leads_out(path));
     let mut found = find(&paths, exclude, &mut io::stdin().lock());
-    let errors = found.errors.drain(..);
-    let errors = errors.map(|error| unread(error, None, repository));
+    let errors = found.errors.drain(..).map(|error| unread(error, None, repository));
     let outside = outside.iter().map(|path| Unread {
         file: path.display().to_string(),
         path: Some(repository.path_of(path)),
@@ -54,12 +53,15 @@ pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repositor
 /// # Errors
 /// Nothing can be rendered on this machine or with these options.
 pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io::Result<Reading> {
-    let files = paths.files.found.sources.iter().filter_map(Source::path);
-    let files: Vec<PathBuf> = files.map(Path::to_owned).collect();
+    let sources = paths.files.found.sources.iter();
+    let files: Vec<PathBuf> = sources.filter_map(Source::path).map(Path::to_owned).collect();
     let mut wanted = roots::find(&files, paths.places());
-    let charts = wanted.iter().filter(|root| root.kind == RootKind::Chart);
-    let remotes = charts.flat_map(|root| dependencies::remote(&root.real));
-    paths.fetcher.fetch(remotes.collect())?;
+    let remotes = wanted
+        .iter()
+        .filter(|root| root.kind == RootKind::Chart)
+        .flat_map(|root| dependencies::remote(&root.real))
+        .collect();
+    paths.fetcher.fetch(remotes)?;
     for root in &mut wanted {
         dependencies::add(root, paths.places());
     }
@@ -125,12 +127,12 @@ impl Sorted {
     fn read(self, paths: &Paths<'_>) -> Reading {
         let (files, input) = (&paths.files, paths.input);
         let sources = &files.found.sources;
-        let in_place = self.in_place.iter().flat_map(|it| it.files.keys());
-        let in_place: HashSet<&PathBuf> = in_place.collect();
+        let in_place: HashSet<&PathBuf> =
+            self.in_place.iter().flat_map(|root| root.files.keys()).collect();
         let mut unrendered: HashMap<&Path, (Vec<usize>, Option<String>)> = HashMap::new();
         for (number, root) in self.unrendered.iter().enumerate() {
-            let files = root.files.iter();
-            for (file, changed_by) in files.filter(|(file, _)| !in_place.contains(file)) {
+            let changeable = root.files.iter().filter(|(file, _)| !in_place.contains(file));
+            for (file, changed_by) in changeable {
                 let (taken_by, doubt) = unrendered.entry(file).or_default();
                 taken_by.push(number);
                 if let (None, Some(folder)) = (&doubt, changed_by) {
@@ -139,16 +141,19 @@ impl Sorted {
             }
         }
         let rendered = || self.rendered.iter().map(|(root, _)| root);
-        let charts = rendered().filter(|root| root.kind == RootKind::Chart);
-        let charts = charts.chain(&self.charts);
-        let charts: HashSet<&Path> = charts.map(|root| root.real.as_path()).collect();
-        let held: HashSet<&PathBuf> = rendered().flat_map(|it| it.files.keys()).collect();
+        let charts: HashSet<&Path> = rendered()
+            .filter(|root| root.kind == RootKind::Chart)
+            .chain(&self.charts)
+            .map(|root| root.real.as_path())
+            .collect();
+        let held: HashSet<&PathBuf> = rendered().flat_map(|root| root.files.keys()).collect();
         let is_part = |path: &PathBuf| {
-            held.contains(path) || roots::is_of_chart(path, |it| charts.contains(it))
+            held.contains(path) || roots::is_of_chart(path, |folder| charts.contains(folder))
         };
         let files_of = |chart: &Root| {
-            let is_its =
-                |it: &&Source| it.real_path().is_some_and(|it| it.starts_with(&chart.real));
+            let is_its = |source: &&Source| {
+                source.real_path().is_some_and(|path| path.starts_with(&chart.real))
+            };
             sources.iter().filter(is_its).cloned().collect()
         };
         let unrendered_charts = self.charts.iter().map(files_of).collect();
@@ -159,7 +164,7 @@ impl Sorted {
                 continue;
             }
             let mut text = Text::read_from(source.clone());
-            if let Some((taken_by, doubt)) = text.file().and_then(|it| unrendered.remove(it)) {
+            if let Some((taken_by, doubt)) = text.file().and_then(|file| unrendered.remove(file)) {
                 (text.taken_by, text.doubt) = (taken_by, doubt);
             }
             texts.push(text);

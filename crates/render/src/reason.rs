@@ -59,8 +59,10 @@ const SLASHES: [char; 2] = ['/', '\\'];
 
 /// Whether the scheme is http or https, after which a host follows with any number of slashes.
 fn is_web(scheme: &str) -> bool {
-    let word = scheme.rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
-    word.is_some_and(|it| it.eq_ignore_ascii_case("http") || it.eq_ignore_ascii_case("https"))
+    scheme
+        .rsplit(|c: char| !c.is_ascii_alphanumeric())
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case("http") || word.eq_ignore_ascii_case("https"))
 }
 
 /// The offset at which the host of a URL starts.
@@ -74,11 +76,11 @@ fn end_of_user(url: &str) -> usize {
     }
     // If the text after the colon is not a port, it is the start of a password that contains one of
     // the characters in `ends`. A message may continue with an apostrophe, a colon or a comma.
-    let port = authority.trim_end_matches([':', ',', '.', ')', '\'']);
-    let port = port.split_once(':').map(|(_, port)| port);
-    let is_password =
-        |it: &str| !authority.starts_with('[') && it.contains(|c: char| !c.is_ascii_digit());
-    if port.is_some_and(is_password) {
+    let has_password =
+        authority.trim_end_matches([':', ',', '.', ')', '\'']).split_once(':').is_some_and(
+            |(_, port)| !authority.starts_with('[') && port.contains(|c: char| !c.is_ascii_digit()),
+        );
+    if has_password {
         return url.rfind('@').map_or(authority.len(), behind);
     }
     0

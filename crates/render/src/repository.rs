@@ -69,13 +69,15 @@ impl Repository {
     /// above it, up to the repository's root. Outside the repository, only the path's own directory
     /// counts, because anybody may be able to write to the directories above it.
     pub fn policy_for(&self, paths: &[PathBuf]) -> Option<PathBuf> {
-        let first = paths.iter().find_map(|path| path.canonicalize().ok());
-        let first = first.unwrap_or_else(|| self.here.clone());
+        let first = paths
+            .iter()
+            .find_map(|path| path.canonicalize().ok())
+            .unwrap_or_else(|| self.here.clone());
         let folder = if first.is_dir() { &first } else { first.parent()? };
         let found = folder
             .ancestors()
-            .take_while(|it| it.starts_with(&self.root) || *it == folder)
-            .flat_map(|it| POLICIES.iter().map(|name| it.join(name)))
+            .take_while(|above| above.starts_with(&self.root) || *above == folder)
+            .flat_map(|above| POLICIES.iter().map(|name| above.join(name)))
             .find(|file| file.exists())?;
         Some(found.strip_prefix(&self.here).unwrap_or(&found).to_owned())
     }
@@ -123,5 +125,5 @@ impl Files for Repository {
 
 /// The nearest folder at or above `folder` with a Git repository.
 fn with_git(folder: &Path) -> Option<&Path> {
-    folder.ancestors().find(|it| it.join(GIT).exists())
+    folder.ancestors().find(|above| above.join(GIT).exists())
 }

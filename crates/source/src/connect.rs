@@ -124,7 +124,7 @@ impl Access {
         if let Some(user) = &self.impersonate {
             let groups = self.impersonate_groups.clone();
             config.auth_info.impersonate = Some(user.clone());
-            config.auth_info.impersonate_groups = Some(groups).filter(|it| !it.is_empty());
+            config.auth_info.impersonate_groups = Some(groups).filter(|groups| !groups.is_empty());
         }
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         config.read_timeout = Some(READ_TIMEOUT);
@@ -139,8 +139,7 @@ impl Access {
         }
         .ok()?;
         let current = self.context.clone().or(kubeconfig.current_context)?;
-        let mut contexts = kubeconfig.contexts.into_iter();
-        let named = contexts.find(|it| it.name == current)?;
+        let named = kubeconfig.contexts.into_iter().find(|context| context.name == current)?;
         Some(named.context?.cluster)
     }
 

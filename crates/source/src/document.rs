@@ -27,14 +27,14 @@ pub async fn documents(
     wanted: &[ObjectRef],
 ) -> Result<HashMap<ObjectRef, Value>, ConnectError> {
     let client = client(config)?;
-    let documents = wanted.iter().map(|it| document(&client, it));
+    let documents = wanted.iter().map(|reference| document(&client, reference));
     let found: Vec<_> = iter(documents).buffered(MAX_CONCURRENT).collect().await;
     Ok(found.into_iter().flatten().collect())
 }
 
 async fn document(client: &Client, reference: &ObjectRef) -> Option<(ObjectRef, Value)> {
-    let kind = ObjectKind::of_manifest(&reference.api_version, &reference.kind);
-    let kind = kind.filter(|kind| WATCHED.contains(kind))?;
+    let kind = ObjectKind::of_manifest(&reference.api_version, &reference.kind)
+        .filter(|kind| WATCHED.contains(kind))?;
     let namespace = reference.namespace.as_deref().unwrap_or_default();
     let api: Api<DynamicObject> = access(client, namespace, &api_resource(kind));
     let mut object = api

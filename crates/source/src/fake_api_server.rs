@@ -338,9 +338,8 @@ fn watch_list(inner: &mut Inner, path: &str, from: Option<u64>) -> Response<Body
     }
     let (sender, receiver) = mpsc::unbounded_channel();
     inner.watches.entry(path.to_owned()).or_default().push(sender);
-    let events = stream::unfold(receiver, async |mut receiver| {
-        receiver.recv().await.map(|line| (line, receiver))
-    });
+    let events =
+        stream::unfold(receiver, async |mut queue| queue.recv().await.map(|line| (line, queue)));
     let body =
         stream::iter([lines]).chain(events).map(|line| Ok::<_, Infallible>(Bytes::from(line)));
     Response::new(Body::from_stream(body))

@@ -205,9 +205,9 @@ impl Informer {
         if is_too_much || !requests.is_empty() {
             return (judged, Some(Doubt::TooMuch));
         }
-        let mut unanswered = lookups.unanswered();
-        let unanswered = unanswered.find(|it| !self.is_out_of_reach(it.kind));
-        (judged, unanswered.cloned().map(Doubt::Unanswered))
+        let unanswered =
+            lookups.unanswered().find(|request| !self.is_out_of_reach(request.kind)).cloned();
+        (judged, unanswered.map(Doubt::Unanswered))
     }
 
     /// Sends the requests and adds the responses to `lookups`.
@@ -220,8 +220,9 @@ impl Informer {
     ) {
         let client = self.shared.client.get();
         let statuses = &self.shared.statuses;
-        let may_send = |it: &LookupRequest| client.is_some() && statuses.may_look_up(it.kind);
-        let (requests, unsent): (Vec<_>, Vec<_>) = requests.into_iter().partition(may_send);
+        let (requests, unsent): (Vec<_>, Vec<_>) = requests
+            .into_iter()
+            .partition(|request| client.is_some() && statuses.may_look_up(request.kind));
         for request in unsent {
             lookups.found(request, Lookup::NotSynced);
         }
@@ -229,7 +230,7 @@ impl Informer {
             return;
         };
         let (all, single): (Vec<_>, Vec<_>) =
-            requests.into_iter().partition(|it| it.name.is_empty());
+            requests.into_iter().partition(|request| request.name.is_empty());
         let lists = all.into_iter().map(async |request| {
             let cluster = &self.shared.cluster;
             let listed = self.lists.list(client, cluster, &request, deadline).await;
@@ -244,7 +245,7 @@ impl Informer {
         }
         for (request, listed) in lists {
             match listed {
-                Listed::All(objects) => lookups.listed(request, &objects),
+                Listed::All(found) => lookups.listed(request, &found),
                 Listed::Many { .. } => lookups.confirmed(request),
                 Listed::Unconfirmed => lookups.found(request, Lookup::NotSynced),
             }

@@ -166,8 +166,7 @@ async fn answers_go_on_while_the_api_server_is_away() {
     let (mut server, view) = synced([(CLAIMS, claim("data"))], only_claims).await;
 
     server.stop();
-    let lost = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
-    until(&view, "the loss is noticed", lost).await;
+    until(&view, "the loss is noticed", |view| matches!(view.fitness(), Fitness::Stale(_))).await;
     assert!(knows(&view, "data"));
     let Fitness::Stale(sentence) = view.fitness() else {
         panic!("a loss that passes by itself");
@@ -460,9 +459,9 @@ async fn small_cluster(more: Vec<(&'static str, Value)>) -> (FakeApiServer, Info
 async fn no_denial_rests_on_a_watch_that_is_behind() {
     for (name, reviewed, more, behind, change) in late_cases() {
         let (server, view) = small_cluster(more).await;
-        let judge = |view: View<'_>| denies(&reviewed, view);
-        let confirmed = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
-        assert_eq!(confirmed, (true, None), "{name}: before");
+        let judge = |cluster: View<'_>| denies(&reviewed, cluster);
+        let before = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
+        assert_eq!(before, (true, None), "{name}: before");
 
         server.silence(behind);
         change(&server);
@@ -476,7 +475,7 @@ async fn no_denial_rests_on_a_watch_that_is_behind() {
 async fn what_cannot_be_confirmed_is_said() {
     let (mut server, view) = small_cluster(vec![]).await;
     let reviewed = deployment("web", "RollingUpdate", &Value::Null);
-    let judge = |view: View<'_>| denies(&reviewed, view);
+    let judge = |cluster: View<'_>| denies(&reviewed, cluster);
     let since = server.version();
     server.silence(NODES);
     // One of two is gone, so it matters whether there are more.
@@ -494,10 +493,10 @@ async fn what_cannot_be_confirmed_is_said() {
     assert_eq!(confirmed, (true, None), "once the watch has caught up");
 
     server.stop();
-    let lost = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
-    until(&view, "the loss is noticed", lost).await;
-    let (denied, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
-    assert!(denied && doubt.is_some());
+    until(&view, "the loss is noticed", |view| matches!(view.fitness(), Fitness::Stale(_))).await;
+    let (denied_alone, doubt_alone) =
+        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
+    assert!(denied_alone && doubt_alone.is_some());
 }
 
 #[tokio::test]
@@ -533,7 +532,7 @@ async fn what_answers_lead_to_is_asked_for_in_turn() {
     let mut reviewed = deployment("web", "RollingUpdate", &Value::Null);
     let volume = &mut reviewed["spec"]["template"]["spec"]["volumes"][0];
     volume["persistentVolumeClaim"]["claimName"] = json!("late");
-    let judge = |view: View<'_>| denies(&reviewed, view);
+    let judge = |cluster: View<'_>| denies(&reviewed, cluster);
     assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await, (true, None));
 }
 
@@ -547,7 +546,7 @@ async fn of_many_nodes_those_are_asked_for_that_decide() {
     let others = (0..30).map(|number| (NODES, tainted(&format!("gpu-{number}"))));
     let (server, view) = small_cluster(others.collect()).await;
     let reviewed = deployment("web", "RollingUpdate", &Value::Null);
-    let judge = |view: View<'_>| denies(&reviewed, view);
+    let judge = |cluster: View<'_>| denies(&reviewed, cluster);
     let (gets, lists) = (*server.gets().borrow(), server.lists(NODES));
     assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await, (true, None));
     let lookups = *server.gets().borrow() - gets;
@@ -571,9 +570,10 @@ async fn what_is_many_is_read_page_by_page_and_what_is_too_many_is_counted() {
         server.silence(DEPLOYMENTS);
         server.delete(DEPLOYMENTS, named(count - 1));
         server.put(DEPLOYMENTS, named(count));
-        let knows = |view: View<'_>| {
-            let mut found = view.workloads_with(None, Labels::default());
-            found.any(|workload| workload.metadata.name == format!("w{count:03}"))
+        let knows = |cluster: View<'_>| {
+            cluster
+                .workloads_with(None, Labels::default())
+                .any(|workload| workload.metadata.name == format!("w{count:03}"))
         };
         let confirmed = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), knows).await;
         assert_eq!(confirmed, (is_read, None), "{count} workloads");
@@ -586,10 +586,10 @@ async fn what_is_many_is_read_page_by_page_and_what_is_too_many_is_counted() {
 async fn reviews_that_are_confirmed_at_the_same_time_share_the_lists() {
     let (server, view) = small_cluster(vec![]).await;
     let reviewed = deployment("web", "RollingUpdate", &Value::Null);
-    let judge = |view: View<'_>| denies(&reviewed, view);
+    let judge = |cluster: View<'_>| denies(&reviewed, cluster);
     let lists = server.lists(VOLUMES);
-    let confirmed = (0..100).map(|_| view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge));
-    for confirmed in futures_util::future::join_all(confirmed).await {
+    let confirmations = (0..100).map(|_| view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge));
+    for confirmed in futures_util::future::join_all(confirmations).await {
         assert_eq!(confirmed, (true, None));
     }
     let lists = server.lists(VOLUMES) - lists;
@@ -602,9 +602,9 @@ async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
     server.hold_answers(true);
     // The first judgements wait for an object; the next one would only wait for a list, which
     // is answered.
-    let claim = |view: View<'_>| view.claim("shop", "data").found().is_some();
-    let list = |view: View<'_>| {
-        view.workloads_with(Some("shop"), Labels::default()).count();
+    let claim = |cluster: View<'_>| cluster.claim("shop", "data").found().is_some();
+    let list = |cluster: View<'_>| {
+        cluster.workloads_with(Some("shop"), Labels::default()).count();
         true
     };
     let soon = Instant::now() + Duration::from_millis(50);
@@ -619,7 +619,7 @@ async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
         (doubt, other)
     };
     let (first, (next, other)) = tokio::join!(futures_util::future::join_all(first), next);
-    assert!(first.into_iter().all(|it| it == (true, None)));
+    assert!(first.into_iter().all(|confirmed| confirmed == (true, None)));
     assert!(matches!(next, Some(Doubt::Unanswered(_))), "{next:?}");
     assert_eq!(other, (true, None), "another namespace has turns of its own");
     assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), list).await, (true, None));
@@ -628,16 +628,17 @@ async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
 #[tokio::test]
 async fn what_is_too_much_to_ask_is_not_confirmed() {
     let (server, view) = synced([], only_claims).await;
-    let absent = |view: View<'_>| {
-        let is_absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
-        (0..1000).filter(is_absent).count()
+    let absent = |cluster: View<'_>| {
+        (0..1000)
+            .filter(|number| cluster.claim("shop", &format!("c{number}")) == Lookup::Absent)
+            .count()
     };
     let (_, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), absent).await;
     assert!(doubt.is_some());
     let lookups = *server.gets().borrow();
     assert!(lookups > MAX_LOOKUPS, "{lookups}");
-    let (_, doubt) = view.confirm(SHOP, MAX_LOOKUPS, deadline(), absent).await;
-    assert!(doubt.is_some());
+    let (_, doubt_with_fewer) = view.confirm(SHOP, MAX_LOOKUPS, deadline(), absent).await;
+    assert!(doubt_with_fewer.is_some());
     assert_eq!(*server.gets().borrow() - lookups, MAX_LOOKUPS);
 }
 
@@ -648,9 +649,8 @@ async fn what_may_not_be_seen_at_all_is_no_reason_to_doubt() {
     server.forbid("/api/v1/namespaces/shop");
     server.put(NODES, node("n1"));
     let view = follow(&server, all);
-    let lacks_namespaces = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
-    until(&view, "all else is known", lacks_namespaces).await;
-    let look = |view: View<'_>| view.namespace("shop") == Lookup::NotSynced;
+    until(&view, "all else is known", |view| matches!(view.fitness(), Fitness::Stale(_))).await;
+    let look = |cluster: View<'_>| cluster.namespace("shop") == Lookup::NotSynced;
     let looked = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), look).await;
     assert_eq!(looked, (true, None));
 }
@@ -662,7 +662,7 @@ async fn what_is_not_followed_is_not_asked_for_and_is_no_reason_to_doubt() {
     let view = Informer::with_config(server.config(), move |kind| kind != pods);
     view.synced(deadline()).await.unwrap();
     let look =
-        |view: View<'_>| view.workload(WorkloadKind::Pod, "shop", "web") == Lookup::NotSynced;
+        |cluster: View<'_>| cluster.workload(WorkloadKind::Pod, "shop", "web") == Lookup::NotSynced;
     assert!(view.answer(deadline(), look).await);
     assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), look).await, (true, None));
     assert_eq!(*server.gets().borrow(), 0);
@@ -671,9 +671,10 @@ async fn what_is_not_followed_is_not_asked_for_and_is_no_reason_to_doubt() {
 #[tokio::test]
 async fn a_review_asks_for_few_objects() {
     let (server, view) = synced([], only_claims).await;
-    let judge = |view: View<'_>| {
-        let absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
-        (0..1000).filter(absent).count()
+    let judge = |cluster: View<'_>| {
+        (0..1000)
+            .filter(|number| cluster.claim("shop", &format!("c{number}")) == Lookup::Absent)
+            .count()
     };
     let mut left = MAX_LOOKUPS;
     let absent = view.answer_within(&mut left, deadline(), judge).await;

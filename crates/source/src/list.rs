@@ -72,8 +72,7 @@ impl Lists {
         let read = || self.read(client, request);
         let settled = async {
             loop {
-                let listed = self.single_flight.response(request, |_| false, &read);
-                let listed = listed.await;
+                let listed = self.single_flight.response(request, |_| false, &read).await;
                 let is_behind = match listed {
                     Listed::Many { count: Some(count) } if is_counted(request) => {
                         cluster.read().count(request.kind) != count
@@ -86,13 +85,11 @@ impl Lists {
                 sleep(INTERVAL).await;
             }
         };
-        let settled = timeout_at(deadline, settled).await;
-        settled.unwrap_or(Listed::Unconfirmed)
+        timeout_at(deadline, settled).await.unwrap_or(Listed::Unconfirmed)
     }
 
     async fn read(&self, client: &Client, request: &LookupRequest) -> Listed {
-        let response = self.pages(client, request).await;
-        response.unwrap_or_else(|error| {
+        self.pages(client, request).await.unwrap_or_else(|error| {
             tracing::warn!(resource = request.kind.plural(), %error, "The objects could not be counted.");
             Listed::Unconfirmed
         })
@@ -101,7 +98,7 @@ impl Lists {
     async fn pages(&self, client: &Client, request: &LookupRequest) -> Result<Listed, kube::Error> {
         let kind = request.kind;
         let objects: Api<RawObject> = access(client, &request.namespace, &api_resource(kind));
-        let (page, most) = match kind {
+        let (page_size, most) = match kind {
             ObjectKind::Node => (PAGE_OF_NODES, 1),
             // Their number cannot be compared, so more pages would prove nothing.
             ObjectKind::Workload(WorkloadKind::ReplicaSet | WorkloadKind::Pod) => {
@@ -109,7 +106,7 @@ impl Lists {
             }
             _ => (PAGE, MAX_READ),
         };
-        let mut parameters = ListParams::default().limit(page);
+        let mut parameters = ListParams::default().limit(page_size);
         parameters.field_selector = field_selector(kind);
         let mut seen = 0;
         let mut read = Vec::new();
@@ -124,8 +121,10 @@ impl Lists {
                 return Ok(Listed::All(read.into()));
             };
             // With a selector, the API server does not count the remaining objects.
-            let more = page.metadata.remaining_item_count;
-            let count = more.and_then(|more| Some(seen + usize::try_from(more).ok()?));
+            let count = page
+                .metadata
+                .remaining_item_count
+                .and_then(|more| Some(seen + usize::try_from(more).ok()?));
             if count.unwrap_or(seen) >= most {
                 return Ok(Listed::Many { count });
             }

@@ -66,8 +66,9 @@ impl ObjectLookup {
         deadline: Instant,
     ) -> Vec<(LookupRequest, Found)> {
         let found = requests.into_iter().map(|request| async move {
-            let found = timeout_at(deadline, self.look_up_one(client, &request, freshness)).await;
-            let found = found.unwrap_or(Lookup::NotSynced);
+            let found = timeout_at(deadline, self.look_up_one(client, &request, freshness))
+                .await
+                .unwrap_or(Lookup::NotSynced);
             let count = match found {
                 Lookup::Found(_) => &self.found,
                 Lookup::Absent => &self.absent,

@@ -52,10 +52,10 @@ pub async fn read(
     deadline: Instant,
 ) -> Result<OneShot, ConnectError> {
     let reader = Reader { client: client(config)?, deadline };
-    let all = |resource, namespace| ListRequest {
+    let all = |resource, of_namespace| ListRequest {
         kind: None,
         resource,
-        namespace,
+        namespace: of_namespace,
         fields: None,
         name: None,
     };
@@ -155,8 +155,7 @@ impl Reader {
     /// The time of the API server's clock, from the date of a response.
     async fn time(&self) -> Option<Timestamp> {
         let request = http::Request::get("/version").body(Body::empty()).ok()?;
-        let answer = timeout_at(self.deadline, self.client.send(request)).await;
-        let answer = answer.ok()?.ok()?;
+        let answer = timeout_at(self.deadline, self.client.send(request)).await.ok()?.ok()?;
         let date = answer.headers().get("date")?.to_str().ok()?;
         Some(rfc2822::parse(date).ok()?.timestamp())
     }

@@ -65,8 +65,8 @@ impl PolicyFile {
     /// or the reason why the file has none at the moment.
     pub fn open(path: PathBuf) -> (Self, Result<EffectivePolicy, PolicyFileError>) {
         let (files, read) = FilePoller::open([path.clone()]);
-        let read = read.map_err(PolicyFileError::from);
-        let effective = read.and_then(|[content]| parse(&path, &content));
+        let effective =
+            read.map_err(PolicyFileError::from).and_then(|[content]| parse(&path, &content));
         (Self { path, files }, effective)
     }
 
@@ -80,8 +80,7 @@ impl PolicyFile {
         mut attempted: impl FnMut(bool),
     ) -> Infallible {
         loop {
-            let changed = self.files.changed(every).await;
-            let changed = changed.map_err(PolicyFileError::from);
+            let changed = self.files.changed(every).await.map_err(PolicyFileError::from);
             match changed.and_then(|[content]| parse(&self.path, &content)) {
                 Ok(changed) => {
                     tracing::info!(file = %self.path.display(), "The policy changed; the new one is in use.");
@@ -112,8 +111,8 @@ mod tests {
 
     #[test]
     fn what_only_warns_is_the_policy_of_the_overlay() {
-        let map = include_str!("../../../manifests/components/warn-only/policy.yaml");
-        let map: serde_json::Value = serde_saphyr::from_str(map).unwrap();
+        let text = include_str!("../../../manifests/components/warn-only/policy.yaml");
+        let map: serde_json::Value = serde_saphyr::from_str(text).unwrap();
         assert_eq!(map["data"]["policy.yaml"], WARN_ONLY);
         assert!(warn_only().is_ok());
     }

@@ -146,8 +146,7 @@ impl LiveRevisions {
         asker: Asker<'_>,
         deadline: Instant,
     ) -> Result<Vec<Revision>, RevisionsError> {
-        let mut resources = RESOURCES.iter();
-        let resource = resources.find(|it| it.owners.contains(&owner.kind));
+        let resource = RESOURCES.iter().find(|resource| resource.owners.contains(&owner.kind));
         let Some(resource) = resource.filter(|_| is_name(owner.namespace)) else {
             return Ok(Vec::new());
         };
@@ -179,8 +178,11 @@ impl FileRevisions {
     /// before, so standard input has already been consumed and counts as empty.
     pub fn read(paths: &[PathBuf]) -> Self {
         let found = find(paths, &Exclude::nothing(), &mut empty());
-        let texts = found.sources.iter().filter_map(|source| source.text().ok());
-        let texts = texts.filter(|text| RESOURCES.iter().any(|it| text.contains(it.kind)));
+        let texts = found
+            .sources
+            .iter()
+            .filter_map(|source| source.text().ok())
+            .filter(|text| RESOURCES.iter().any(|resource| text.contains(resource.kind)));
         let mut objects = Vec::new();
         for text in texts {
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
@@ -197,18 +199,20 @@ impl FileRevisions {
     /// The revisions of `owner`, compared with `template`.
     pub fn find(&self, owner: &Owner<'_>, template: &RawValue) -> Vec<Revision> {
         let is_wanted = comparison(owner.kind, template);
-        let objects = self.objects.iter();
-        let of_kind = objects.filter(|(resource, _)| resource.owners.contains(&owner.kind));
-        let revisions =
-            of_kind.filter_map(|(resource, json)| resource.read(json, owner, &is_wanted));
-        let mut revisions: Vec<Revision> = revisions.collect();
+        let mut revisions: Vec<Revision> = self
+            .objects
+            .iter()
+            .filter(|(resource, _)| resource.owners.contains(&owner.kind))
+            .filter_map(|(resource, json)| resource.read(json, owner, &is_wanted))
+            .collect();
         if let Some(revision) = with_pods_to_count(owner, &mut revisions) {
-            let pods = self.objects.iter().filter(|(it, _)| it.kind == PODS.kind);
-            let its = pods.filter(|(_, json)| {
-                let pod = Stored::pod(json, owner, revision);
-                pod.is_some_and(|it| it.status.phase == "Running")
-            });
-            revision.pods = i64::try_from(its.count()).ok();
+            let running = self
+                .objects
+                .iter()
+                .filter(|(resource, _)| resource.kind == PODS.kind)
+                .filter_map(|(_, json)| Stored::pod(json, owner, revision))
+                .filter(|pod| pod.status.phase == "Running");
+            revision.pods = i64::try_from(running.count()).ok();
         }
         revisions
     }
@@ -230,7 +234,7 @@ fn comparison(kind: WorkloadKind, wanted: &RawValue) -> impl Fn(&RawValue) -> bo
 /// are more than two revisions. The status only says how many pods are not of the newest one.
 fn with_pods_to_count<'r>(owner: &Owner<'_>, all: &'r mut [Revision]) -> Option<&'r mut Revision> {
     let is_ambiguous = owner.kind == WorkloadKind::DaemonSet && all.len() > 2;
-    all.iter_mut().find(|it| is_ambiguous && it.has_template)
+    all.iter_mut().find(|revision| is_ambiguous && revision.has_template)
 }
 
 /// Whether two templates are the same to Kubernetes.
@@ -304,7 +308,8 @@ impl Resource {
         };
         let mut revisions: Vec<Revision> = Vec::new();
         for (read, name) in names.into_iter().enumerate() {
-            let is_known = revisions.len() > 2 && revisions.iter().any(|it| it.has_template);
+            let is_known =
+                revisions.len() > 2 && revisions.iter().any(|revision| revision.has_template);
             if self.is_numbered && is_known {
                 break;
             }
@@ -315,7 +320,7 @@ impl Resource {
             let body = self.page(client, owner, &parameters, None).await?;
             let list: List<'_> = self.parsed(&body)?;
             let items = list.items.iter();
-            revisions.extend(items.filter_map(|it| self.read(it.get(), owner, &is_wanted)));
+            revisions.extend(items.filter_map(|item| self.read(item.get(), owner, &is_wanted)));
         }
         Ok(revisions)
     }
@@ -331,17 +336,16 @@ impl Resource {
         let labels = owner.labels.iter().map(|(key, value)| format!("{key}={value}"));
         let selector = labels.collect::<Vec<_>>().join(",");
         let mut parameters = ListParams::default().limit(PAGE);
-        parameters.label_selector = Some(selector).filter(|it| !it.is_empty());
+        parameters.label_selector = Some(selector).filter(|selector| !selector.is_empty());
         let mut found = Vec::new();
         for _ in 0..MAX_PAGES {
             let body = self.page(client, owner, &parameters, Some(TABLE)).await?;
             let table: Table = self.parsed(&body)?;
-            let at = |name| table.columns.iter().position(|it| it.name == name);
-            let (name, count) = at("Name").zip(at(self.column)).unwrap_or_default();
+            let at = |name| table.columns.iter().position(|column| column.name == name);
+            let (name_at, count_at) = at("Name").zip(at(self.column)).unwrap_or_default();
             for row in table.rows.into_iter().flatten() {
-                let cell = |at: usize| row.cells.get(at);
-                let count = cell(count).and_then(Value::as_i64);
-                let name = cell(name).and_then(Value::as_str).map(Text::from);
+                let count = row.cells.get(count_at).and_then(Value::as_i64);
+                let name = row.cells.get(name_at).and_then(Value::as_str).map(Text::from);
                 found.extend(name.filter(|_| count != Some(0)).map(|name| (count, name)));
             }
             match table.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -367,17 +371,18 @@ impl Resource {
         let Some(hash) = revision.hash(owner.name) else {
             return Ok(None);
         };
-        let running = ListParams::default().limit(PAGE);
-        let running =
-            running.fields("status.phase=Running").labels(&format!("{REVISION_LABEL}={hash}"));
+        let running = ListParams::default()
+            .limit(PAGE)
+            .fields("status.phase=Running")
+            .labels(&format!("{REVISION_LABEL}={hash}"));
         let body = match self.page(client, owner, &running, Some(METADATA)).await {
             Err(RevisionsError::Forbidden(_)) => return Ok(None),
             body => body?,
         };
         let list: List<'_> = self.parsed(&body)?;
-        let pods = list.items.iter();
-        let its = pods.filter_map(|it| Stored::pod(it.get(), owner, revision));
-        Ok(i64::try_from(its.count()).ok())
+        let items = list.items.iter();
+        let pods = items.filter_map(|item| Stored::pod(item.get(), owner, revision));
+        Ok(i64::try_from(pods.count()).ok())
     }
 
     async fn page(
@@ -389,8 +394,8 @@ impl Resource {
     ) -> Result<Vec<u8>, RevisionsError> {
         let Owner { namespace, .. } = owner;
         let path = format!("/{}/namespaces/{namespace}/{}", self.api, self.plural);
-        let request = Request::new(path).list(parameters);
-        let mut request = request.map_err(|error| self.failed(&error))?;
+        let mut request =
+            Request::new(path).list(parameters).map_err(|error| self.failed(&error))?;
         if accept == Some(TABLE) {
             let uri = format!("{}&includeObject=None", request.uri());
             *request.uri_mut() = uri.parse().map_err(|error| self.failed(&error))?;
@@ -398,8 +403,8 @@ impl Resource {
         if let Some(accept) = accept {
             request.headers_mut().insert(ACCEPT, accept);
         }
-        let response = client.send(request.map(Body::from)).await;
-        let response = response.map_err(|error| self.failed(&error))?;
+        let response =
+            client.send(request.map(Body::from)).await.map_err(|error| self.failed(&error))?;
         match response.status() {
             StatusCode::FORBIDDEN => Err(RevisionsError::Forbidden(self.plural)),
             status if !status.is_success() => {
@@ -513,7 +518,8 @@ struct Metadata {
 impl Metadata {
     fn is_of(&self, owner: &Owner<'_>) -> bool {
         let namespace = self.namespace.as_deref().unwrap_or("default");
-        namespace == owner.namespace && self.owner_references.iter().any(|it| is_to(it, owner))
+        namespace == owner.namespace
+            && self.owner_references.iter().any(|reference| is_to(reference, owner))
     }
 }
 
@@ -692,7 +698,7 @@ mod tests {
             fs::write(folder.path().join("a.yaml"), list.to_string()).unwrap();
             let files = FileRevisions::read(&[folder.path().to_owned()]);
             let found = files.find(&owner(WorkloadKind::DaemonSet), &raw(&template("img:1")));
-            let counted: Vec<_> = found.iter().map(|it| it.pods).collect();
+            let counted: Vec<_> = found.iter().map(|revision| revision.pods).collect();
             assert_eq!(counted, [Some(expected), None, None], "{number} {phase}");
         }
     }
@@ -760,8 +766,8 @@ mod tests {
             "silent" => std::future::pending().await,
             "tenant" => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
-                let from = query.split("continue=").nth(1).unwrap_or("0");
-                let from: usize = from.split('&').next().unwrap().parse().unwrap();
+                let token = query.split("continue=").nth(1).unwrap_or("0");
+                let from: usize = token.split('&').next().unwrap().parse().unwrap();
                 let next = from + 500;
                 let pods = |at| i64::from(at == 1);
                 let sets = (from..next).map(|at| (format!("web-{at}"), pods(at)));
@@ -784,7 +790,8 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&asked);
-        let router = Router::new().fallback(move |it| api_server(it, Arc::clone(&counted)));
+        let router =
+            Router::new().fallback(move |request| api_server(request, Arc::clone(&counted)));
         let served = axum::serve(listener, router);
         let serving = tokio::spawn(async { served.await });
         let mut config = Config::new(url.parse().unwrap());
@@ -811,20 +818,19 @@ mod tests {
         assert_eq!(find("silent", Duration::ZERO).await, late);
         assert_eq!(find("../kube-system", long).await, Ok(vec![]));
 
-        let many =
+        let too_many =
             "there are more replicasets with its labels, or larger ones, than the guard reads";
-        let many = Err(many.to_owned());
-        assert_eq!(find("large", long).await, many);
+        assert_eq!(find("large", long).await, Err(too_many.to_owned()));
         // A tenant may have many ReplicaSets, but few pages are listed and few revisions are read.
         let count = async |namespace| {
             let before = asked.load(Ordering::Relaxed);
             let found = find(namespace, long).await;
             (found, asked.load(Ordering::Relaxed) - before)
         };
-        assert_eq!(count("endless").await, (many.clone(), MAX_PAGES));
-        assert_eq!(count("crowded").await, (many, 1));
-        let (found, requests) = count("tenant").await;
-        assert_eq!((found.unwrap().len(), requests), (1, 8 + 1));
+        assert_eq!(count("endless").await, (Err(too_many.to_owned()), MAX_PAGES));
+        assert_eq!(count("crowded").await, (Err(too_many.to_owned()), 1));
+        let (of_tenant, requests) = count("tenant").await;
+        assert_eq!((of_tenant.unwrap().len(), requests), (1, 8 + 1));
 
         // The newest revisions of a DaemonSet are read until one has the template.
         for (number, found, read) in
@@ -836,8 +842,8 @@ mod tests {
             let wanted = raw(&template(&format!("img:{number}")));
             let deadline = Instant::now() + long;
             let all = revisions.find(&client, &owner, &wanted, asker, deadline).await;
-            let newest = all.as_ref().ok().and_then(|all| all.iter().find(|it| it.has_template));
-            assert_eq!(newest.map(|it| it.number), found, "{number}");
+            let newest = all.iter().flatten().find(|revision| revision.has_template);
+            assert_eq!(newest.map(|revision| revision.number), found, "{number}");
             assert_eq!(all.is_err(), found.is_none(), "{number}");
             let pods = usize::from(found.is_some());
             assert_eq!(asked.load(Ordering::Relaxed) - before, 1 + read + pods, "{number}");
@@ -854,7 +860,7 @@ mod tests {
             (found, started.elapsed() < all / 2)
         };
         let (_, silent, (found, in_time)) = tokio::join!(many, silent, other);
-        assert!(silent.iter().all(|it| *it == late));
+        assert!(silent.iter().all(|result| *result == late));
         assert_eq!(found, Ok(vec![web("web-1", true)]));
         assert!(in_time);
 

@@ -43,8 +43,8 @@ impl<R: Clone> SingleFlight<R> {
         }
         drop(caller);
         // Whoever sends this request, it begins after this call.
-        let (caller, _) = self.join(request);
-        caller.wait(&send).await
+        let (later_caller, _) = self.join(request);
+        later_caller.wait(&send).await
     }
 
     /// Joins the request in flight or starts a new one, and says whether it is new.

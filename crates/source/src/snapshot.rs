@@ -78,14 +78,14 @@ pub fn write(
 /// The object's manifest; `None` for kinds that are not written.
 fn manifest(object: &StoredObject) -> Result<Option<Value>, serde_json::Error> {
     let fields = match object {
-        StoredObject::Namespace(it) => to_value(&**it)?,
-        StoredObject::StorageClass(it) => to_value(redacted(it))?,
-        StoredObject::CsiDriver(it) => to_value(&**it)?,
-        StoredObject::Node(it) => to_value(&**it)?,
-        StoredObject::Volume(it) => to_value(&**it)?,
-        StoredObject::Claim(it) => to_value(&**it)?,
-        StoredObject::RuntimeClass(it) => to_value(&**it)?,
-        StoredObject::CsiNode(it) => to_value(&**it)?,
+        StoredObject::Namespace(namespace) => to_value(&**namespace)?,
+        StoredObject::StorageClass(class) => to_value(redacted(class))?,
+        StoredObject::CsiDriver(driver) => to_value(&**driver)?,
+        StoredObject::Node(node) => to_value(&**node)?,
+        StoredObject::Volume(volume) => to_value(&**volume)?,
+        StoredObject::Claim(claim) => to_value(&**claim)?,
+        StoredObject::RuntimeClass(class) => to_value(&**class)?,
+        StoredObject::CsiNode(node) => to_value(&**node)?,
         _ => return Ok(None),
     };
     let kind = object.kind();

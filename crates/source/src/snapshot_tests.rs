@@ -84,12 +84,12 @@ fn cluster() -> impl Strategy<Value = Vec<(ObjectKind, Value)>> {
         },
     );
     let claim = (modes(), proptest::option::of(word()), expressions(), any::<bool>(), word()).prop_map(
-        |(modes, class, expressions, yes, word)| {
+        |(modes, class_name, expressions, yes, word)| {
             let there = |value: Value| if yes { value } else { Value::Null };
             json!({"metadata": {"name": "claim", "namespace": "shop", "deletionTimestamp": there(json!("2026-01-01T00:00:00Z")),
                 "annotations": {"multi-attach-guard.dev/reason": word},
                 "ownerReferences": there(json!([{"kind": "Shop", "name": word, "controller": true}]))},
-                "spec": {"accessModes": modes, "storageClassName": class, "volumeName": word,
+                "spec": {"accessModes": modes, "storageClassName": class_name, "volumeName": word,
                     "resources": {"requests": {"storage": "10Gi"}}, "dataSource": there(json!({"name": "d"})),
                     "volumeAttributesClassName": there(json!(word)),
                     "selector": there(json!({"matchExpressions": expressions, "matchLabels": {"a": word}}))},

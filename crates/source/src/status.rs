@@ -120,7 +120,7 @@ impl Statuses {
             link: Link::Connecting,
         };
         Self {
-            kinds: watched.map(|it| (it, Mutex::new(unknown(it)))).collect(),
+            kinds: watched.map(|kind| (kind, Mutex::new(unknown(kind)))).collect(),
             changed: watch::Sender::new(()),
         }
     }
@@ -149,8 +149,7 @@ impl Statuses {
 
     /// Records that the API server responded to a list or a watch of the resource at `path`.
     pub(super) fn answered(&self, path: &str) {
-        let found = self.watched().find(|kind| list_path(*kind) == path);
-        if let Some(kind) = found {
+        if let Some(kind) = self.watched().find(|kind| list_path(*kind) == path) {
             self.link(kind, |_| Link::Connected);
         }
     }

@@ -74,7 +74,7 @@ fn fill(value: &mut Value, defaults: &Value) {
     match (value, defaults) {
         (Value::Object(fields), Value::Object(defaults)) => {
             for (key, default) in defaults {
-                let has_fields = default.as_object().is_some_and(|it| !it.is_empty());
+                let has_fields = default.as_object().is_some_and(|object| !object.is_empty());
                 if !has_fields && !default.is_array() {
                     set(fields, key, default.clone());
                 } else if let Some(field) = fields.get_mut(key) {
@@ -84,7 +84,7 @@ fn fill(value: &mut Value, defaults: &Value) {
         }
         (Value::Array(items), Value::Array(defaults)) => {
             for item in items {
-                defaults.iter().for_each(|it| fill(item, it));
+                defaults.iter().for_each(|default| fill(item, default));
             }
         }
         _ => {}
@@ -157,7 +157,7 @@ mod tests {
                 "terminationMessagePath": "/dev/termination-log", "imagePullPolicy": "IfNotPresent", "resources": {}}],
             "volumes": [{"name": "a", "configMap": {"name": "a", "defaultMode": 420}}, {"name": "b", "emptyDir": {}}]}});
         let raw = |value: &Value| RawValue::from_string(value.to_string()).unwrap();
-        let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).unwrap();
+        let read = |json: &RawValue| serde_json::from_str::<Value>(json.get()).unwrap();
         let once = with_defaults(&raw(&written)).unwrap();
         assert_eq!(read(&once), expected);
         assert_eq!(read(&with_defaults(&once).unwrap()), expected, "again");

@@ -48,8 +48,7 @@ impl Turns {
     /// Waits for a turn; `None` if there is none by `deadline`.
     pub(super) async fn take(&self, asker: Asker<'_>, deadline: Instant) -> Option<Turn> {
         // Clients that wait for their own share do not keep others waiting.
-        let namespace = (asker.namespace.into(), asker.stranger);
-        let namespace = self.namespaces.share(namespace);
+        let namespace = self.namespaces.share((asker.namespace.into(), asker.stranger));
         let own = asker.stranger.map(|address| self.own.share(address));
         let taken = async {
             let mut permits = vec![namespace.acquire_owned().await.ok()?];

@@ -39,9 +39,12 @@ impl Resolver {
     pub(super) fn new(globs: &[String]) -> Self {
         let urls = PROXIES.iter().filter_map(|name| std::env::var(name).ok());
         let host = |url: String| {
-            let parsed = Url::parse(&url).ok().filter(Url::has_host);
-            let parsed = parsed.or_else(|| Url::parse(&format!("http://{url}")).ok());
-            parsed?.host_str().map(str::to_owned)
+            Url::parse(&url)
+                .ok()
+                .filter(Url::has_host)
+                .or_else(|| Url::parse(&format!("http://{url}")).ok())?
+                .host_str()
+                .map(str::to_owned)
         };
         Self {
             allowed: globs.iter().map(|glob| WildMatch::new(glob)).collect(),
@@ -67,10 +70,12 @@ impl Resolver {
     /// The addresses of the host. All of them must be allowed.
     pub(super) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Unasked> {
         let name = host.trim_matches(['[', ']']);
-        let found = lookup_host((name, 0)).await.map_err(Unasked::Unknown)?;
-        let found: Vec<IpAddr> = found.map(|it| it.ip()).collect();
-        let mut refused = found.iter().filter(|it| !is_public(**it) || is_own(**it));
-        match refused.next() {
+        let found: Vec<IpAddr> = lookup_host((name, 0))
+            .await
+            .map_err(Unasked::Unknown)?
+            .map(|socket| socket.ip())
+            .collect();
+        match found.iter().find(|address| !is_public(**address) || is_own(**address)) {
             Some(address) if !self.is_allowed(host) => Err(Unasked::Private(*address)),
             _ => Ok(found),
         }
@@ -82,14 +87,14 @@ impl Resolve for Resolver {
         let resolver = self.clone();
         Box::pin(async move {
             let host = name.as_str();
-            let addresses = if resolver.proxies.iter().any(|it| it == host) {
+            let addresses = if resolver.proxies.iter().any(|proxy| proxy == host) {
                 let found = lookup_host((host, 0)).await?;
-                found.map(|it| it.ip()).collect()
+                found.map(|socket| socket.ip()).collect()
             } else {
                 resolver.addresses(host).await?
             };
-            let addresses = addresses.into_iter().map(|it| SocketAddr::new(it, 0));
-            Ok(Box::new(addresses) as Addrs)
+            let sockets = addresses.into_iter().map(|address| SocketAddr::new(address, 0));
+            Ok(Box::new(sockets) as Addrs)
         })
     }
 }
@@ -109,15 +114,15 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    let is_shared = |it: [u8; 4]| {
+    let is_shared = |octets: [u8; 4]| {
         // Carrier-grade NAT, protocol assignments, benchmarks, and reserved addresses.
-        it[0] == 0
-            || it[0] == 100 && it[1] & 0xc0 == 64
-            || it[..3] == [192, 0, 0]
-            || it[0] == 198 && it[1] & 0xfe == 18
-            || it[0] >= 240
+        octets[0] == 0
+            || octets[0] == 100 && octets[1] & 0xc0 == 64
+            || octets[..3] == [192, 0, 0]
+            || octets[0] == 198 && octets[1] & 0xfe == 18
+            || octets[0] >= 240
             // Azure's own services, which every Azure machine can reach.
-            || it == [168, 63, 129, 16]
+            || octets == [168, 63, 129, 16]
     };
     !(address.is_private()
         || address.is_loopback()
@@ -134,11 +139,12 @@ fn is_own(address: IpAddr) -> bool {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let socket = UdpSocket::bind((any, 0)).and_then(|socket| {
-        socket.connect((address, 9))?;
-        socket.local_addr()
-    });
-    socket.is_ok_and(|it| it.ip() == address)
+    UdpSocket::bind((any, 0))
+        .and_then(|socket| {
+            socket.connect((address, 9))?;
+            socket.local_addr()
+        })
+        .is_ok_and(|own| own.ip() == address)
 }
 
 #[cfg(test)]
@@ -203,7 +209,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_leads_to_this_machine_needs_permission() {
         let refused = Resolver::new(&[]).addresses("localhost").await;
-        assert!(matches!(refused, Err(Unasked::Private(it)) if it.is_loopback()));
+        assert!(matches!(refused, Err(Unasked::Private(address)) if address.is_loopback()));
         let allowed = Resolver::new(&["localhost".to_owned()]);
         assert!(!allowed.addresses("localhost").await.unwrap().is_empty());
         let other = Resolver::new(&["127.0.0.1".to_owned()]);

@@ -11,9 +11,11 @@ const HOSTS: [&str; 2] = ["github.com", "gitlab.com"];
 pub(super) fn read(name: &str) -> Option<(Remote, String)> {
     let name = name.strip_prefix("git::").unwrap_or(name);
     let (address, query) = name.split_once('?').unwrap_or((name, ""));
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let reference = pairs.find(|(key, _)| matches!(*key, "ref" | "version"));
-    let reference = reference.map(|(_, value)| value.to_owned());
+    let reference = query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(key, _)| matches!(*key, "ref" | "version"))
+        .map(|(_, value)| value.to_owned());
     if reference.is_none() && is_file(address) {
         let url = name.to_owned();
         return Some((Remote::File { url }, String::new()));
@@ -31,8 +33,7 @@ pub(super) fn read(name: &str) -> Option<(Remote, String)> {
 /// Whether the URL has the name of a manifest.
 fn is_file(address: &str) -> bool {
     let is_web = address.starts_with("https://") || address.starts_with("http://");
-    let ends = [".yaml", ".yml", ".json"];
-    is_web && ends.iter().any(|end| address.ends_with(end))
+    is_web && [".yaml", ".yml", ".json"].iter().any(|end| address.ends_with(end))
 }
 
 /// The scheme, and the host with everything after it.
@@ -61,8 +62,7 @@ fn divided(rest: &str) -> Option<(&str, &str)> {
         return Some((rest, ""));
     }
     // The repository is the host, the owner and the name.
-    let mut slashes = rest.match_indices('/').map(|(at, _)| at);
-    let end = slashes.nth(2).unwrap_or(rest.len());
+    let end = rest.match_indices('/').nth(2).map_or(rest.len(), |(at, _)| at);
     rest.contains('/').then(|| rest.split_at(end))
 }
 

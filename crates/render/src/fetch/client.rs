@@ -55,18 +55,18 @@ impl Client {
     ) -> Result<Vec<u8>, Reason> {
         let mut response = self.request(url, named, headers).await?;
         let status = response.status();
-        let url = response.url().to_string();
+        let final_url = response.url().to_string();
         if !status.is_success() {
-            return Err(format!("{url} answers {status}").into());
+            return Err(format!("{final_url} answers {status}").into());
         }
         if response.content_length() > Some(limit) {
-            return Err(large(&url, limit));
+            return Err(large(&final_url, limit));
         }
-        let failed = |error| self.failed(&url, error);
+        let failed = |error| self.failed(&final_url, error);
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
             if (bytes.len() + chunk.len()) as u64 > limit {
-                return Err(large(&url, limit));
+                return Err(large(&final_url, limit));
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -89,10 +89,8 @@ impl Client {
             if at.origin() == first {
                 request = request.headers(headers.clone());
             }
-            let response = request.send().await;
-            let response = response.map_err(|error| self.failed(at.as_str(), error))?;
-            let location = response.headers().get(LOCATION);
-            let location = location.and_then(|it| it.to_str().ok());
+            let response = request.send().await.map_err(|error| self.failed(at.as_str(), error))?;
+            let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let Some(location) = location.filter(|_| response.status().is_redirection()) else {
                 return Ok(response);
             };
@@ -184,15 +182,12 @@ pub(super) fn wrong_digest(url: &str, found: &str, expected: &str) -> Reason {
 
 /// The host of the URL.
 pub(super) fn host(url: &str) -> Result<String, Reason> {
-    let parsed = parsed(url)?;
-    let host = parsed.host_str();
-    host.map(str::to_owned).ok_or_else(|| no_url(url))
+    parsed(url)?.host_str().map(str::to_owned).ok_or_else(|| no_url(url))
 }
 
 /// The URL `to`, relative to the URL `from`. It must not change from https to http.
 pub(super) fn referred(from: &Url, to: &str) -> Result<Url, Reason> {
-    let url = from.join(to).map_err(|_| no_url(to))?;
-    let url = parsed(url.as_str())?;
+    let url = parsed(from.join(to).map_err(|_| no_url(to))?.as_str())?;
     if (from.scheme(), url.scheme()) == ("https", "http") {
         return Err(format!("{url} is without TLS, and a host with TLS refers to it").into());
     }
@@ -266,7 +261,7 @@ mod tests {
             (&[], "file:///etc/passwd", Some("is not a URL")),
         ];
         for (globs, url, expected) in table {
-            let globs: Vec<String> = globs.iter().map(|&it| it.to_owned()).collect();
+            let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
             let client = Client {
                 http: reqwest::Client::new(),
                 resolver: Resolver::new(&globs),

@@ -15,12 +15,11 @@ use super::client::MAX_ANSWER;
 pub(super) fn of_repository(url: &str) -> HeaderMap {
     let content = content("HELM_REPOSITORY_CONFIG", "repositories.yaml");
     let repositories = content.get("repositories").and_then(Value::as_array);
-    let same = |it: &&Value| {
-        let known = it.get("url").and_then(Value::as_str).unwrap_or_default();
+    let found = repositories.into_iter().flatten().find(|repository| {
+        let known = repository.get("url").and_then(Value::as_str).unwrap_or_default();
         known.trim_end_matches('/') == url.trim_end_matches('/')
-    };
-    let found = repositories.and_then(|all| all.iter().find(same));
-    let text = |key: &str| found?.get(key)?.as_str().filter(|it| !it.is_empty());
+    });
+    let text = |key: &str| found?.get(key)?.as_str().filter(|text| !text.is_empty());
     match (text("username"), text("password")) {
         (Some(name), Some(password)) => header(&STANDARD.encode(format!("{name}:{password}"))),
         _ => HeaderMap::new(),
@@ -30,8 +29,7 @@ pub(super) fn of_repository(url: &str) -> HeaderMap {
 /// The headers for a registry that Helm is logged in to. Credential helpers are not started.
 pub(super) fn of_registry(host: &str) -> HeaderMap {
     let content = content("HELM_REGISTRY_CONFIG", "registry/config.json");
-    let auth = content["auths"][host]["auth"].as_str();
-    auth.map_or_else(HeaderMap::new, header)
+    content["auths"][host]["auth"].as_str().map_or_else(HeaderMap::new, header)
 }
 
 fn header(basic: &str) -> HeaderMap {
@@ -49,8 +47,10 @@ fn content(variable: &str, file: &str) -> Value {
     let home = path("HELM_CONFIG_HOME")
         .or_else(|| Some(path("XDG_CONFIG_HOME")?.join("helm")))
         .or_else(|| Some(path("HOME")?.join(".config").join("helm")));
-    let file = path(variable).or_else(|| Some(home?.join(file)));
-    let bytes = file.and_then(|file| read_regular(&file, MAX_ANSWER).ok());
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    text.and_then(|text| value_of(&text)).unwrap_or_default()
+    path(variable)
+        .or_else(|| Some(home?.join(file)))
+        .and_then(|found| read_regular(&found, MAX_ANSWER).ok())
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .and_then(|text| value_of(&text))
+        .unwrap_or_default()
 }

@@ -88,8 +88,7 @@ pub(super) async fn commit(
     let parsed = parsed(url)?;
     client.allow_repository(&parsed)?;
     // The URL is the parsed one: git would read `https://a\@b/` as the host b.
-    let address = Word::new(Field::GitUrl, parsed.as_str());
-    let address = address.map_err(|_| no_url(parsed.as_str()))?;
+    let address = Word::new(Field::GitUrl, parsed.as_str()).map_err(|_| no_url(parsed.as_str()))?;
     let failed = |failure: Failure| failed(&parsed, &failure);
     let wanted = reference.unwrap_or("HEAD");
     let resolved = match parsed.port_or_known_default() {
@@ -98,14 +97,14 @@ pub(super) async fn commit(
         }
         _ => None,
     };
-    let repository = Repository::init(parsed.scheme(), resolved, client.limit).await;
-    let repository = repository.map_err(failed)?;
+    let repository =
+        Repository::init(parsed.scheme(), resolved, client.limit).await.map_err(failed)?;
     let wanted: &str = match wanted.strip_prefix(TAGS) {
         Some(range) => &repository.newest_tag(&parsed, &address, range).await?,
         None => wanted,
     };
-    let named = Word::new(Field::GitReference, wanted);
-    let named = named.map_err(|_| no_reference(&parsed, wanted))?;
+    let named =
+        Word::new(Field::GitReference, wanted).map_err(|_| no_reference(&parsed, wanted))?;
     let commit = match repository.fetch(&address, &named).await {
         Err(_) if repository.is_full() => return Err(large(parsed.as_str(), MAX_PACK)),
         fetched => fetched.map_err(failed)?,
@@ -114,13 +113,13 @@ pub(super) async fn commit(
     let head = format!("{HEAD}{commit} refs/heads/fetched\n\n");
     let bytes = [head.into_bytes(), pack].concat();
     let is_pinned = wanted == commit || repository.fetched_a_tag();
-    let shown = format!("{parsed} at the commit {commit}");
-    let url = match (is_pinned, reference) {
-        (true, _) => shown,
-        (false, Some(name)) => format!("{shown} (the branch {name}, which may move)"),
-        (false, None) => format!("{shown} (the default branch, as no ref is given)"),
+    let exact = format!("{parsed} at the commit {commit}");
+    let described = match (is_pinned, reference) {
+        (true, _) => exact,
+        (false, Some(name)) => format!("{exact} (the branch {name}, which may move)"),
+        (false, None) => format!("{exact} (the default branch, as no ref is given)"),
     };
-    Ok(Download { bytes, url })
+    Ok(Download { bytes, url: described })
 }
 
 /// The host with its current addresses; `None` if the host is itself an address.
@@ -136,8 +135,8 @@ fn resolved(url: &Url, port: u16, addresses: &[IpAddr]) -> Option<String> {
 
 /// Checks out the files of a bundle into `folder`, which must not exist.
 pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Result<(), Failure> {
-    let bytes = fs::read(bundle).map_err(Failure::Copy)?;
-    let (commit, pack) = opened(&bytes).ok_or_else(|| broken("it is no bundle of one commit"))?;
+    let content = fs::read(bundle).map_err(Failure::Copy)?;
+    let (commit, pack) = opened(&content).ok_or_else(|| broken("it is no bundle of one commit"))?;
     let repository = Repository::init("none", None, limit).await?;
     let packs = repository.folder.path().join("objects/pack");
     fs::create_dir_all(&packs)
@@ -152,8 +151,8 @@ pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Re
     let size = |line: &str| line.split_whitespace().nth(3)?.parse::<u64>().ok();
     let bytes: u64 = listed.lines().filter_map(size).sum();
     if bytes > MAX_TREE || listed.lines().count() > MAX_FILES {
-        let limit = MAX_TREE >> 20;
-        let problem = format!("it holds more than {limit} MiB or {MAX_FILES} files");
+        let most = MAX_TREE >> 20;
+        let problem = format!("it holds more than {most} MiB or {MAX_FILES} files");
         return Err(broken(&problem));
     }
     fs::create_dir_all(folder).map_err(Failure::Copy)?;
@@ -176,10 +175,10 @@ fn broken(complaint: &str) -> Failure {
 /// The commit and the pack of a bundle.
 fn opened(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let rest = bytes.strip_prefix(HEAD.as_bytes())?;
-    let end = rest.windows(2).position(|it| it == b"\n\n")?;
+    let end = rest.windows(2).position(|pair| pair == b"\n\n")?;
     let line = std::str::from_utf8(&rest[..end]).ok()?;
     let (commit, _) = line.split_once(' ')?;
-    let is_name = commit.bytes().all(|it| it.is_ascii_hexdigit());
+    let is_name = commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     (is_name && commit.len() >= 40).then_some((commit, &rest[end + 2..]))
 }
 
@@ -260,38 +259,40 @@ impl Repository {
 
     /// Whether the fetched reference is a tag, which does not move.
     fn fetched_a_tag(&self) -> bool {
-        let what = fs::read_to_string(self.folder.path().join("FETCH_HEAD"));
-        what.is_ok_and(|it| it.contains("\ttag '"))
+        fs::read_to_string(self.folder.path().join("FETCH_HEAD"))
+            .is_ok_and(|fetched| fetched.contains("\ttag '"))
     }
 
     /// The newest tag in the repository at the URL that fits the range.
     async fn newest_tag(&self, url: &Url, address: &Word, range: &str) -> Result<String, Reason> {
         let list = CommandLine::git("ls-remote --tags --refs").word(address);
-        let listed = self.git(&list).await;
-        let listed = listed.map_err(|failure| failed(url, &failure))?;
-        let tags = listed.lines().filter_map(|line| line.split_once("\trefs/tags/"));
-        let tags: Vec<&str> = tags.map(|(_, tag)| tag).collect();
-        let newest = best(tags.iter().copied(), range)?;
-        let missing = || no_reference(url, &newest_tag(range));
-        let tag = newest.and_then(|at| tags.get(at)).ok_or_else(missing)?;
+        let listed = self.git(&list).await.map_err(|failure| failed(url, &failure))?;
+        let tags: Vec<&str> = listed
+            .lines()
+            .filter_map(|line| line.split_once("\trefs/tags/"))
+            .map(|(_, tag)| tag)
+            .collect();
+        let tag = best(tags.iter().copied(), range)?
+            .and_then(|at| tags.get(at))
+            .ok_or_else(|| no_reference(url, &newest_tag(range)))?;
         Ok(format!("refs/tags/{tag}"))
     }
 
     /// The only fetched pack.
     fn pack(&self) -> io::Result<Vec<u8>> {
-        let mut files = self.files();
-        let pack = files.find(|file| file.extension().is_some_and(|it| it == "pack"));
+        let pack = self.files().find(|file| file.extension().is_some_and(|end| end == "pack"));
         fs::read(pack.ok_or_else(|| io::Error::other("git fetched no pack"))?)
     }
 
     /// Whether git was stopped because a pack is too large.
     fn is_full(&self) -> bool {
-        let mut sizes = self.files().filter_map(|file| file.metadata().ok());
-        sizes.any(|it| it.len() >= MAX_PACK)
+        self.files()
+            .filter_map(|file| file.metadata().ok())
+            .any(|metadata| metadata.len() >= MAX_PACK)
     }
 
     fn files(&self) -> impl Iterator<Item = PathBuf> {
         let packs = fs::read_dir(self.folder.path().join("objects/pack"));
-        packs.into_iter().flatten().flatten().map(|it| it.path())
+        packs.into_iter().flatten().flatten().map(|entry| entry.path())
     }
 }

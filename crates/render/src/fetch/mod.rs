@@ -94,7 +94,7 @@ pub(super) enum Remote {
 pub(super) use git::newest_tag;
 
 /// The most bytes of a file in the cache.
-const MAX_KEPT: u64 = git::MAX_PACK + 1024;
+const MAX_CACHED: u64 = git::MAX_PACK + 1024;
 
 impl Remote {
     pub(super) fn url(&self) -> &str {
@@ -113,7 +113,7 @@ impl Remote {
             None => url.to_owned(),
         };
         // `HEAD` is Argo CD's name for the default branch.
-        let reference = reference.filter(|it| *it != "HEAD").map(str::to_owned);
+        let reference = reference.filter(|name| *name != "HEAD").map(str::to_owned);
         Self::Git { url, reference }
     }
 
@@ -152,8 +152,7 @@ impl Remote {
         } else {
             name.to_owned()
         };
-        let parts = name.split('/').filter(|it| !matches!(*it, "" | "." | ".."));
-        parts.collect()
+        name.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect()
     }
 }
 
@@ -219,8 +218,8 @@ impl<'o> Fetcher<'o> {
     }
 
     /// The fetched folder `real` as it is shown in messages; `None` for other folders.
-    pub(super) fn shown(&self, real: &Path) -> Option<PathBuf> {
-        shown(self.top()?, real)
+    pub(super) fn display_name(&self, real: &Path) -> Option<PathBuf> {
+        display_name(self.top()?, real)
     }
 
     /// The file or folder, with links followed, that kustomize would fetch for the name.
@@ -254,7 +253,7 @@ impl<'o> Fetcher<'o> {
         if self.options.fetch == Fetch::Never {
             return Err(Reason::of(Missing::Charts, &missing));
         }
-        let version = Some(chart.version.as_str()).filter(|it| !it.is_empty());
+        let version = Some(chart.version.as_str()).filter(|version| !version.is_empty());
         self.get(&Remote::chart(url, name, version))
     }
 
@@ -264,9 +263,10 @@ impl<'o> Fetcher<'o> {
     /// There is no such folder, or the repository cannot be fetched.
     pub(super) fn folder(&self, remote: &Remote, path: &str) -> Result<PathBuf, Reason> {
         let top = self.get(remote)?;
-        let found = fs::canonicalize(normal(&top.join(path))).ok();
-        let found = found.filter(|it| is_inside(&top, it) && it.is_dir());
-        found.ok_or_else(|| format!("{remote} has no folder {path}").into())
+        fs::canonicalize(normal(&top.join(path)))
+            .ok()
+            .filter(|folder| is_inside(&top, folder) && folder.is_dir())
+            .ok_or_else(|| format!("{remote} has no folder {path}").into())
     }
 
     /// The file in the cache as it is, or the top folder of the Git repository in it.
@@ -282,10 +282,12 @@ impl<'o> Fetcher<'o> {
         });
         let (_, top) = made.as_ref().map_err(|error| failed(error))?;
         let folder = top.join(key(remote)).join(remote.path());
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| failed(&error))?;
-        let done = runtime.block_on(git::lay_out(&file, &folder, self.limit));
-        done.map_err(|error| failed(&error))?;
+        Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| failed(&error))?
+            .block_on(git::lay_out(&file, &folder, self.limit))
+            .map_err(|error| failed(&error))?;
         fs::canonicalize(folder).map_err(|error| failed(&error))
     }
 
@@ -296,8 +298,8 @@ impl<'o> Fetcher<'o> {
     /// The resource cannot be fetched, or fetching is off.
     pub(super) fn get(&self, remote: &Remote) -> Result<PathBuf, Reason> {
         self.fetch(vec![remote.clone()]).map_err(|error| error.to_string())?;
-        let nothing = || Err(Reason::of(Missing::Charts, &format!("it needs {remote}")));
-        self.file(remote).unwrap_or_else(nothing)
+        self.file(remote)
+            .unwrap_or_else(|| Err(Reason::of(Missing::Charts, &format!("it needs {remote}"))))
     }
 
     /// The result of [`Self::fetch`].
@@ -314,7 +316,9 @@ impl<'o> Fetcher<'o> {
             return Ok(());
         }
         let mut seen = HashSet::new();
-        remotes.retain(|it| !self.known.borrow().contains_key(it) && seen.insert(it.clone()));
+        remotes.retain(|remote| {
+            !self.known.borrow().contains_key(remote) && seen.insert(remote.clone())
+        });
         let cache = self.cache()?;
         let mut missing = Vec::new();
         for remote in remotes {
@@ -330,16 +334,19 @@ impl<'o> Fetcher<'o> {
             return Ok(());
         }
         if let Some(reason) = self.exhausted() {
-            let refused = missing.into_iter().map(|it| (it, Err(reason.clone())));
+            let refused = missing.into_iter().map(|remote| (remote, Err(reason.clone())));
             self.known.borrow_mut().extend(refused);
             return Ok(());
         }
         let client = Client::new(&self.options.fetch_from, self.limit).map_err(io::Error::other)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let answers = stream::iter(&missing).map(|remote| self.download(&client, remote));
-        let answers: Vec<_> = runtime.block_on(answers.buffered(AT_ONCE).collect());
+        let downloads = stream::iter(&missing)
+            .map(|remote| self.download(&client, remote))
+            .buffered(AT_ONCE)
+            .collect();
+        let answers: Vec<_> = runtime.block_on(downloads);
         for (remote, answer) in missing.into_iter().zip(answers) {
-            let kept = match answer {
+            let result = match answer {
                 Ok(download) => {
                     let file = keep(&cache, &remote, &download.bytes)?;
                     let digest = digest(&download.bytes);
@@ -349,7 +356,7 @@ impl<'o> Fetcher<'o> {
                 }
                 Err(reason) => Err(reason),
             };
-            self.known.borrow_mut().insert(remote, kept);
+            self.known.borrow_mut().insert(remote, result);
         }
         Ok(())
     }
@@ -378,15 +385,18 @@ impl<'o> Fetcher<'o> {
     fn cache(&self) -> io::Result<PathBuf> {
         let default = || {
             let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
-            let home = path("XDG_CACHE_HOME").filter(|it| it.is_absolute());
-            let home = home.or_else(|| Some(path("HOME")?.join(".cache")));
-            home.map(|home| home.join("multi-attach-guard").join("charts"))
+            path("XDG_CACHE_HOME")
+                .filter(|home| home.is_absolute())
+                .or_else(|| Some(path("HOME")?.join(".cache")))
+                .map(|home| home.join("multi-attach-guard").join("charts"))
         };
-        let folder = self.options.fetch_cache.clone().or_else(default);
-        let folder =
-            folder.ok_or_else(|| io::Error::other("--fetch needs --fetch-cache DIR here"))?;
-        let made = fs::create_dir_all(&folder).and_then(|()| fs::canonicalize(&folder));
-        made.map_err(|error| {
+        let folder = self
+            .options
+            .fetch_cache
+            .clone()
+            .or_else(default)
+            .ok_or_else(|| io::Error::other("--fetch needs --fetch-cache DIR here"))?;
+        fs::create_dir_all(&folder).and_then(|()| fs::canonicalize(&folder)).map_err(|error| {
             let message = format!("--fetch-cache {}: {error}", folder.display());
             io::Error::new(error.kind(), message)
         })
@@ -394,7 +404,7 @@ impl<'o> Fetcher<'o> {
 }
 
 /// The path `real`, which is below the folder `top` of all checkouts, as it is shown in messages.
-pub(super) fn shown(top: &Path, real: &Path) -> Option<PathBuf> {
+pub(super) fn display_name(top: &Path, real: &Path) -> Option<PathBuf> {
     let mut parts = real.strip_prefix(top).ok()?.components();
     // The first part is a digest.
     parts.next()?;
@@ -421,13 +431,14 @@ async fn download(client: &Client, remote: &Remote) -> Result<Download, Reason> 
 /// The file of the cache whose content has the digest in its name.
 fn cached(cache: &Path, remote: &Remote) -> Option<PathBuf> {
     let start = format!("{}-", key(remote));
-    let entries = fs::read_dir(cache).ok()?.flatten();
-    let mut files = entries.map(|entry| entry.path());
-    files.find(|file| {
+    fs::read_dir(cache).ok()?.flatten().map(|entry| entry.path()).find(|file| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let digest = name.strip_prefix(&start).and_then(|it| it.strip_suffix(remote.extension()));
-        let bytes = || ::files::read_regular(file, MAX_KEPT).ok();
-        digest.is_some_and(|it| bytes().is_some_and(|bytes| digest_of(&bytes) == *it))
+        name.strip_prefix(&start)
+            .and_then(|rest| rest.strip_suffix(remote.extension()))
+            .is_some_and(|digest| {
+                ::files::read_regular(file, MAX_CACHED)
+                    .is_ok_and(|bytes| digest_of(&bytes) == *digest)
+            })
     })
 }
 
@@ -454,6 +465,5 @@ fn digest(bytes: &[u8]) -> String {
 
 fn digest_of(bytes: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
-    let letters = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
-    letters.collect()
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -71,9 +71,11 @@ pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<D
         None => place.tag(url, version).await?,
     };
     let manifest: Manifest = place.json(&format!("manifests/{tag}")).await?;
-    let mut layers = manifest.layers.iter();
-    let layer = layers.find(|it| it.media_type == CHART);
-    let layer = layer.ok_or_else(|| format!("{url} is not a chart"))?;
+    let layer = manifest
+        .layers
+        .iter()
+        .find(|layer| layer.media_type == CHART)
+        .ok_or_else(|| format!("{url} is not a chart"))?;
     let blob = format!("{}/blobs/{}", place.base, layer.digest);
     let bytes = place.get(&blob, MAX_CHART).await?;
     let found = digest(&bytes);
@@ -87,8 +89,7 @@ pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<D
 impl Place<'_> {
     /// The content at the URL.
     async fn get(&self, url: &str, limit: u64) -> Result<Vec<u8>, Reason> {
-        let client = self.client;
-        client.get(url, &self.host, &self.headers, limit).await
+        self.client.get(url, &self.host, &self.headers, limit).await
     }
 
     /// The tag of the newest version that fits. A tag has `_` where a version has `+`.
@@ -108,11 +109,10 @@ impl Place<'_> {
         let accept = HeaderValue::from_static(MANIFEST);
         self.headers.insert(ACCEPT, accept);
         let url = format!("{}/{path}", self.base);
-        let response = self.client.request(&url, &self.host, &self.headers);
-        let response = response.await?;
+        let response = self.client.request(&url, &self.host, &self.headers).await?;
         if response.status() == StatusCode::UNAUTHORIZED {
-            let challenge = response.headers().get(WWW_AUTHENTICATE);
-            let challenge = challenge.and_then(|it| it.to_str().ok());
+            let challenge =
+                response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
             self.authorize(challenge.unwrap_or_default()).await?;
         }
         let bytes = self.get(&url, MAX_ANSWER).await?;
@@ -136,9 +136,10 @@ impl Place<'_> {
             }
         }
         let bytes = self.get(url.as_str(), MAX_ANSWER).await?;
-        let token: Option<Token> = serde_json::from_slice(&bytes).ok();
-        let token = token.and_then(|it| it.token.or(it.access_token));
-        let header = token.and_then(|it| HeaderValue::from_str(&format!("Bearer {it}")).ok());
+        let header = serde_json::from_slice::<Token>(&bytes)
+            .ok()
+            .and_then(|answer| answer.token.or(answer.access_token))
+            .and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok());
         if let Some(mut header) = header {
             header.set_sensitive(true);
             self.headers.insert(AUTHORIZATION, header);

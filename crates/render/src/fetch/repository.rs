@@ -56,8 +56,7 @@ pub(super) async fn chart(
     {
         return Err(wrong_digest(file, &found, expected));
     }
-    let url = file.to_owned();
-    Ok(Download { bytes, url })
+    Ok(Download { bytes, url: file.to_owned() })
 }
 
 /// The reason if no version of the chart fits.
@@ -81,8 +80,11 @@ pub(super) fn best<'v>(
         Some(exact) => version == exact,
         None => ranges.iter().any(|range| range.matches(version)),
     };
-    let known = versions.enumerate().filter_map(|(at, it)| Some((read(it)?, at)));
-    let newest = known.filter(|(version, _)| fits(version)).max();
+    let newest = versions
+        .enumerate()
+        .filter_map(|(at, text)| Some((read(text)?, at)))
+        .filter(|(version, _)| fits(version))
+        .max();
     Ok(newest.map(|(_, at)| at))
 }
 

@@ -38,15 +38,15 @@ macro_rules! fields {
 
 fields! {
     /// The name of a release.
-    ReleaseName: "release name" of "helm" if |it| is_subdomain(it) && it.len() <= 53;
+    ReleaseName: "release name" of "helm" if |name| is_subdomain(name) && name.len() <= 53;
     /// The namespace of a release.
-    Namespace: "namespace" of "Kubernetes" if |it| is_label(it) && it.len() <= 63;
+    Namespace: "namespace" of "Kubernetes" if |name| is_label(name) && name.len() <= 63;
     /// `name=value`, a single value of a chart.
     Setting: "value" of "helm" if is_setting;
     /// The version of Kubernetes for which a chart is rendered.
-    KubeVersion: "kubeVersion" of "helm" if |it| is_made_of(it, "+-.") && is_version(it);
+    KubeVersion: "kubeVersion" of "helm" if |version| is_made_of(version, "+-.") && is_version(version);
     /// A version of an API that a chart may use.
-    ApiVersion: "version of an API" of "helm" if |it| is_made_of(it, "-./");
+    ApiVersion: "version of an API" of "helm" if |version| is_made_of(version, "-./");
     /// The URL of a Git repository.
     GitUrl: "URL" of "git" if is_git_url;
     /// A commit, a tag or a branch.
@@ -144,15 +144,14 @@ impl CommandLine {
     /// All arguments in order.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = OsString> {
         let end = (!self.words.is_empty()).then(|| self.end.into());
-        let options = self.options.iter().cloned().chain(end);
-        options.chain(self.words.iter().cloned())
+        self.options.iter().cloned().chain(end).chain(self.words.iter().cloned())
     }
 }
 
 /// Whether the text is a DNS label, of any length.
 fn is_label(text: &str) -> bool {
-    let is_inner = |it: u8| it == b'-' || it.is_ascii_lowercase() || it.is_ascii_digit();
-    let is_end = |it: Option<&u8>| it.is_some_and(|it| *it != b'-');
+    let is_inner = |byte: u8| byte == b'-' || byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_end = |byte: Option<&u8>| byte.is_some_and(|byte| *byte != b'-');
     let bytes = text.as_bytes();
     bytes.iter().copied().all(is_inner) && is_end(bytes.first()) && is_end(bytes.last())
 }
@@ -164,19 +163,18 @@ fn is_subdomain(text: &str) -> bool {
 
 /// Whether the text has only letters, digits and `others`, and does not start with one of `others`.
 fn is_made_of(text: &str, others: &str) -> bool {
-    let is_plain = |it: char| it.is_ascii_alphanumeric();
-    text.starts_with(is_plain) && text.chars().all(|it| is_plain(it) || others.contains(it))
+    let is_plain = |c: char| c.is_ascii_alphanumeric();
+    text.starts_with(is_plain) && text.chars().all(|c| is_plain(c) || others.contains(c))
 }
 
 fn is_version(text: &str) -> bool {
-    let digits = text.strip_prefix('v').unwrap_or(text);
-    digits.starts_with(|it: char| it.is_ascii_digit())
+    text.strip_prefix('v').unwrap_or(text).starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn is_setting(text: &str) -> bool {
-    let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_control);
-    let name = text.split_once('=').map(|(name, _)| name);
-    name.is_some_and(is_name) && !text.contains('\0')
+    text.split_once('=')
+        .is_some_and(|(name, _)| !name.is_empty() && !name.contains(char::is_control))
+        && !text.contains('\0')
 }
 
 /// Whether the text is a URL with a scheme, and without characters that separate words. Neither the
@@ -190,13 +188,14 @@ fn is_git_url(text: &str) -> bool {
         && !rest.is_empty()
         && !user.starts_with('-')
         && !host.starts_with('-')
-        && !text.contains(|it: char| it.is_control() || it.is_whitespace())
+        && !text.contains(|c: char| c.is_control() || c.is_whitespace())
 }
 
 /// Whether the text follows the rules of `git check-ref-format`.
 fn is_reference(text: &str) -> bool {
-    let is_wrong = |it: char| it.is_control() || it.is_whitespace() || "~^:?*[\\+".contains(it);
-    let is_part = |it: &str| !it.is_empty() && !it.starts_with('.') && !it.ends_with(".lock");
+    let is_wrong = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\+".contains(c);
+    let is_part =
+        |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
     !text.starts_with('-')
         && !text.contains(is_wrong)
         && !text.contains("..")
@@ -313,8 +312,10 @@ mod tests {
             "\u{200b}{}",
             "\u{2212}{}",
         ];
-        let mut words: Vec<String> =
-            options.iter().flat_map(|option| around.map(|it| it.replace("{}", option))).collect();
+        let mut words: Vec<String> = options
+            .iter()
+            .flat_map(|option| around.map(|pattern| pattern.replace("{}", option)))
+            .collect();
         let alone = ["", " ", "\n", ".", "..", "A", "a b", "a.", ".a", "a-", "-a", "ä", "a_b"];
         words.extend(alone.map(str::to_owned));
         words.extend([54, 64, 200_000].map(|length| "a".repeat(length)));
@@ -341,7 +342,7 @@ mod tests {
                 };
                 let arguments: Vec<_> = put(line.clone(), &word).arguments().collect();
                 let Some((added, _)) =
-                    arguments.split_last().filter(|it| it.1.len() >= options.len())
+                    arguments.split_last().filter(|(_, before)| before.len() >= options.len())
                 else {
                     panic!("{field:?} {text:?}: {arguments:?}");
                 };
@@ -364,12 +365,11 @@ mod tests {
         let mut line = CommandLine::new("show values").word(&name).word(Path::new("/a/--b"));
         line.flag("--debug");
         line.option("--namespace", &name);
-        let arguments: Vec<_> = line.arguments().collect();
         let expected = ["show", "values", "--debug", "--namespace=shop", "--", "shop", "/a/--b"];
-        assert_eq!(arguments, expected);
+        assert_eq!(line.arguments().collect::<Vec<_>>(), expected);
         let git = CommandLine::git("fetch").word(&name);
-        let arguments: Vec<_> = git.arguments().collect();
-        assert_eq!(arguments, ["fetch", "--end-of-options", "shop"]);
+        let expected_of_git = ["fetch", "--end-of-options", "shop"];
+        assert_eq!(git.arguments().collect::<Vec<_>>(), expected_of_git);
     }
 
     #[test]

@@ -29,8 +29,7 @@ pub(super) fn others(file: &Path) -> Vec<PathBuf> {
 }
 
 fn for_scripts() -> Vec<PathBuf> {
-    let programs = PROGRAMS.iter().map(PathBuf::from);
-    programs.chain(folders()).collect()
+    PROGRAMS.iter().map(PathBuf::from).chain(folders()).collect()
 }
 
 /// The loader that a 64-bit ELF file names, in the byte order of x86-64 and of ARM.
@@ -40,20 +39,18 @@ fn loader(file: &mut (impl Read + Seek)) -> io::Result<Option<PathBuf>> {
         return Ok(None);
     }
     let long = |bytes: &[u8], from: usize| -> u64 {
-        let bytes = bytes[from..].iter().take(8).rev();
-        bytes.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+        bytes[from..].iter().take(8).rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
     };
     let (first, size) = (long(&head, 32), long(&head, 54) & 0xffff);
     for number in 0..long(&head, 56) & 0xffff {
         let header: [u8; 56] = at(file, first.saturating_add(number * size))?;
         if header[..4] == INTERP.to_le_bytes() {
             file.seek(SeekFrom::Start(long(&header, 8)))?;
-            let mut path = Vec::new();
+            let mut bytes = Vec::new();
             let length = long(&header, 32).min(MAX_PATH);
-            file.take(length).read_to_end(&mut path)?;
-            let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
-            let path = String::from_utf8_lossy(path).into_owned();
-            return Ok(Some(path.into()));
+            file.take(length).read_to_end(&mut bytes)?;
+            let path = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+            return Ok(Some(String::from_utf8_lossy(path).into_owned().into()));
         }
     }
     Ok(None)

@@ -46,15 +46,13 @@ pub(crate) enum Failure {
 /// The program `name`, if the variable PATH leads to it.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    let mut files = folders().into_iter().map(|folder| folder.join(&file));
-    files.find(|path| is_program(path))
+    folders().into_iter().map(|folder| folder.join(&file)).find(|path| is_program(path))
 }
 
 /// The folders of the variable PATH that do not depend on the working directory.
 pub(super) fn folders() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path);
-    folders.filter(|folder| folder.is_absolute()).collect()
+    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
 }
 
 #[cfg(unix)]
@@ -95,10 +93,10 @@ pub(crate) async fn output(
         return Err(start(io::ErrorKind::BrokenPipe.into()));
     };
     // If the time is over, the group is dropped, which stops it.
-    let ended = timeout(limit, end_of(child, stdout, stderr)).await;
-    let ended = ended.map_err(|_| Failure::Slow { program: name.to_owned(), limit })?;
-    let read = ended.map_err(|error| other(&format!("cannot be read: {error}")));
-    let (text, complaint, status) = read?;
+    let (text, complaint, status) = timeout(limit, end_of(child, stdout, stderr))
+        .await
+        .map_err(|_| Failure::Slow { program: name.to_owned(), limit })?
+        .map_err(|error| other(&format!("cannot be read: {error}")))?;
     let Some(status) = status else {
         let most = MAX_BYTES >> 20;
         return Err(other(&format!("writes more than {most} MiB")));
@@ -170,7 +168,9 @@ fn failure(program: &str, status: ExitStatus, complaint: &str) -> Failure {
         return Failure::Fetches { url };
     }
     let no_memory = ["out of memory", "cannot allocate memory"];
-    if complaint.contains("fatal error: ") && no_memory.iter().any(|it| complaint.contains(it)) {
+    if complaint.contains("fatal error: ")
+        && no_memory.iter().any(|words| complaint.contains(words))
+    {
         let most = MAX_MEMORY >> 20;
         return Failure::Other(format!("{program} needs more than {most} MiB of memory"));
     }
@@ -196,8 +196,9 @@ async fn all_of(mut pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u
 /// The URL that a Go program requested and did not reach, in the words of `net/url`:
 /// `Get "https://host/path": proxyconnect tcp: dial tcp 127.0.0.1:9: …`, or without the proxy.
 fn fetched(complaint: &str) -> Option<&str> {
-    let mut failed = ["\": proxyconnect tcp: dial ", "\": dial tcp"].iter();
-    let (before, _) = failed.find_map(|it| complaint.split_once(it))?;
+    let (before, _) = ["\": proxyconnect tcp: dial ", "\": dial tcp"]
+        .iter()
+        .find_map(|failed| complaint.split_once(failed))?;
     // If another message quotes this one, the quotation marks are escaped.
     let (_, url) = before.trim_end_matches('\\').rsplit_once('"')?;
     (url.contains("://") && !url.contains(char::is_control)).then_some(url)
@@ -206,17 +207,16 @@ fn fetched(complaint: &str) -> Option<&str> {
 /// The complaint on one line: its last paragraph is the most specific, and `Error:` adds nothing.
 /// If it is long, its end names the cause.
 fn shortened(complaint: &str) -> String {
-    let lines = complaint.lines().map(str::trim);
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    let is_error = |line: &&str| line.starts_with("Error: ");
-    let from = lines.iter().rposition(is_error).unwrap_or(0);
+    let lines: Vec<&str> =
+        complaint.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let from = lines.iter().rposition(|line| line.starts_with("Error: ")).unwrap_or(0);
     let text = lines[from..].join(" ");
     let text = text.strip_prefix("Error: ").unwrap_or(&text);
     let text = text.strip_suffix(ADVICE).unwrap_or(text);
-    let text = text.trim_end().trim_end_matches(['.', '!']);
-    let text = innermost(text);
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let letters: Vec<char> = text.chars().map(plain).collect();
+    let letters: Vec<char> = innermost(text.trim_end().trim_end_matches(['.', '!']))
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     if letters.len() <= SHOWN {
         return letters.into_iter().collect();
     }
@@ -233,9 +233,9 @@ fn innermost(text: &str) -> &str {
     let start = text.rfind("accumulating resources from '").unwrap_or(0);
     let text = &text[start..];
     let text = text.split_once("': must build at directory: ").map_or(text, |(cause, _)| cause);
-    let of_folder = text.split_once(FOLDER);
-    let cause = of_folder.and_then(|(_, rest)| rest.split_once("': "));
-    cause.map_or(text, |(_, cause)| cause)
+    text.split_once(FOLDER)
+        .and_then(|(_, rest)| rest.split_once("': "))
+        .map_or(text, |(_, cause)| cause)
 }
 
 #[cfg(test)]

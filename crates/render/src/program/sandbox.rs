@@ -297,7 +297,7 @@ impl Copy {
             let Ok(target) = fs::canonicalize(path) else {
                 return Ok(false);
             };
-            if !folders.iter().any(|it| is_inside(it, &target)) {
+            if !folders.iter().any(|folder| is_inside(folder, &target)) {
                 return Err(self.refused(path, "a link that leads out of it"));
             }
             link(&self.of_original(&target), &copied).map_err(Failure::Copy)?;
@@ -351,8 +351,8 @@ impl Copy {
     /// # Errors
     /// The copy becomes too large.
     pub(crate) fn count(&self, entries: usize, bytes: u64) -> Result<(), Failure> {
-        self.entries.update(|it| it + entries);
-        self.bytes.update(|it| it.saturating_add(bytes));
+        self.entries.update(|sum| sum + entries);
+        self.bytes.update(|sum| sum.saturating_add(bytes));
         if self.entries.get() > MAX_ENTRIES || self.bytes.get() > MAX_COPY {
             return Err(Failure::Other(format!(
                 "it holds more than {} MiB or {MAX_ENTRIES} files",
@@ -369,10 +369,9 @@ impl Copy {
 
     /// The path of `original` in the copy.
     pub(crate) fn of_original(&self, original: &Path) -> PathBuf {
-        let inner =
-            |(top, copied): (&Path, PathBuf)| Some(copied.join(original.strip_prefix(top).ok()?));
-        let found = self.tops().find_map(inner);
-        found.unwrap_or_else(|| self.root().join(original))
+        self.tops()
+            .find_map(|(top, copied)| Some(copied.join(original.strip_prefix(top).ok()?)))
+            .unwrap_or_else(|| self.root().join(original))
     }
 
     /// The original of the path `copied`.
@@ -380,21 +379,20 @@ impl Copy {
         if let Some(original) = self.renamed.borrow().get(&copied) {
             return original.clone();
         }
-        let inner = |(top, copy): (&Path, PathBuf)| Some(top.join(copied.strip_prefix(copy).ok()?));
-        self.tops().find_map(inner).unwrap_or(copied)
+        self.tops()
+            .find_map(|(top, copy)| Some(top.join(copied.strip_prefix(copy).ok()?)))
+            .unwrap_or(copied)
     }
 
     /// The folders that contain the originals, each with its copy.
     fn tops(&self) -> impl Iterator<Item = (&Path, PathBuf)> {
-        let fetched = self.fetched.as_deref();
-        let fetched = fetched.map(|it| (it, self.fetched_root())).into_iter();
-        fetched.chain([(self.top.as_path(), self.root())])
+        let fetched = self.fetched.as_deref().map(|folder| (folder, self.fetched_root()));
+        fetched.into_iter().chain([(self.top.as_path(), self.root())])
     }
 
     /// Records the original of `copied`, a file that has another name or place in the copy.
     pub(crate) fn set_original(&self, copied: PathBuf, original: &Path) {
-        let mut renamed = self.renamed.borrow_mut();
-        renamed.insert(copied, original.to_owned());
+        self.renamed.borrow_mut().insert(copied, original.to_owned());
     }
 
     /// The text with the names of the originals instead of those of the copy.
@@ -407,8 +405,9 @@ impl Copy {
         let mut parts = text.split(&fetched);
         let first = parts.next().unwrap_or_default().to_owned();
         // Fetched files are in a folder whose name is a digest.
-        let parts = parts.map(|it| it.split_once('/').map_or(it, |(_, rest)| rest));
-        first + &parts.collect::<String>()
+        let rest: String =
+            parts.map(|part| part.split_once('/').map_or(part, |(_, rest)| rest)).collect();
+        first + &rest
     }
 
     fn fetched_root(&self) -> PathBuf {

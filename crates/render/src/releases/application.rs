@@ -26,13 +26,10 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
         }
         several => several,
     };
-    let references = sources.iter().filter_map(|it| Some((text(it, &["ref"])?, it)));
-    let application = Application {
-        document,
-        owner: &Owner::of(delivery, context),
-        context,
-        references: references.collect(),
-    };
+    let references =
+        sources.iter().filter_map(|source| Some((text(source, &["ref"])?, source))).collect();
+    let application =
+        Application { document, owner: &Owner::of(delivery, context), context, references };
     let mut delivers = Vec::new();
     for (number, source) in sources.iter().enumerate() {
         // The source is only a reference for others.
@@ -59,7 +56,7 @@ impl Application<'_> {
             return Err("a plugin renders it, and programs from a repository are never run".into());
         }
         let written = source.to_string();
-        if let Some(variable) = VARIABLES.iter().find(|it| written.contains(*it)) {
+        if let Some(variable) = VARIABLES.iter().find(|variable| written.contains(*variable)) {
             let reason =
                 format!("it names {variable}…, which only Argo CD's build environment has");
             return Err(reason.into());
@@ -78,8 +75,9 @@ impl Application<'_> {
             chart => chart,
         };
         let namespace = text(source, &["helm", "namespace"]).or(namespace);
-        let name = text(self.document, &["metadata", "name"]).unwrap_or_default();
-        let name = text(source, &["helm", "releaseName"]).map_or_else(|| cut(name), str::to_owned);
+        let own_name = text(self.document, &["metadata", "name"]).unwrap_or_default();
+        let name =
+            text(source, &["helm", "releaseName"]).map_or_else(|| cut(own_name), str::to_owned);
         let mut release = Release::new(self.owner, &name, namespace, chart);
         if !release.chart.is_helm() {
             let kustomize = at(source, &["kustomize"]).unwrap_or(&Value::Null);
@@ -137,8 +135,8 @@ impl Application<'_> {
         let is_optional = at(source, &["helm", "ignoreMissingValueFiles"]) == Some(&json!(true));
         match file_in(&top, &path) {
             Ok((real, text)) if text.contains("\nsops:") => {
-                let file = self.context.shown(&real);
-                release.unknown.push(format!("The values file {file}, which is encrypted,"));
+                let encrypted = self.context.path_of(&real);
+                release.unknown.push(format!("The values file {encrypted}, which is encrypted,"));
             }
             Ok((_, text)) => {
                 release.settings.values.push(mapping(&path, &text)?);
@@ -156,8 +154,11 @@ impl Application<'_> {
         }
         if let Some(rest) = file.strip_prefix('$') {
             let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
-            let found = self.references.get(name).copied();
-            let found = found.ok_or_else(|| format!("none of its sources is called {name}"))?;
+            let found = self
+                .references
+                .get(name)
+                .copied()
+                .ok_or_else(|| format!("none of its sources is called {name}"))?;
             let url = text(found, &["repoURL"]).unwrap_or_default();
             let top = if self.context.is_here(url) {
                 Ok(self.context.places.repository.top().to_owned())

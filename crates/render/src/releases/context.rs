@@ -31,19 +31,20 @@ impl<'w> RenderContext<'w> {
     /// the namespace, otherwise any. Several candidates from other sources must agree.
     fn find(&self, release: &Delivery, reference: &Value) -> Option<&'w Delivery> {
         let (kind, name) = kind_and_name(reference);
-        let namespace = text(reference, &["namespace"]);
-        let namespace = namespace.or(release.reference.namespace.as_deref());
-        let is_named = |it: &&Delivery| {
-            it.role != Role::Release && *it.reference.kind == *kind && *it.reference.name == *name
+        let namespace = text(reference, &["namespace"]).or(release.reference.namespace.as_deref());
+        let is_named = |candidate: &&Delivery| {
+            candidate.role != Role::Release
+                && *candidate.reference.kind == *kind
+                && *candidate.reference.name == *name
         };
         let named = || self.reading.deliveries.iter().filter(is_named);
-        let is_there = |it: &&Delivery| match (&it.reference.namespace, namespace) {
+        let is_there = |candidate: &&Delivery| match (&candidate.reference.namespace, namespace) {
             (Some(there), Some(wanted)) => **there == *wanted,
             _ => true,
         };
-        let here = |it: &&Delivery| it.place.source == release.place.source;
+        let here = |candidate: &&Delivery| candidate.place.source == release.place.source;
         named()
-            .find(|it| here(it) && is_there(it))
+            .find(|candidate| here(candidate) && is_there(candidate))
             .or_else(|| agreed(named().filter(is_there)))
             .or_else(|| agreed(named()))
     }
@@ -60,17 +61,19 @@ impl<'w> RenderContext<'w> {
     ) -> Result<Vec<(String, String)>, String> {
         let (kind, name) = kind_and_name(reference);
         let unknown = |why: &str| format!("The {kind} {name}, which {why},");
-        let found = self.find(release, reference);
-        let found = found.ok_or_else(|| unknown("is not in this repository"))?;
-        let text = self.reading.texts[found.place.source].source.text().ok();
-        let content = text.and_then(|text| document_at(&text, &found.place));
-        let content = content.ok_or_else(|| unknown("cannot be read"))?;
+        let found =
+            self.find(release, reference).ok_or_else(|| unknown("is not in this repository"))?;
+        let content = self.reading.texts[found.place.source]
+            .source
+            .text()
+            .ok()
+            .and_then(|text| document_at(&text, &found.place))
+            .ok_or_else(|| unknown("cannot be read"))?;
         if content.get("sops").is_some() {
             return Err(unknown("is encrypted"));
         }
         let of = |field: &str| {
-            let entries = content.get(field).and_then(Value::as_object);
-            let entries = entries.into_iter().flatten();
+            let entries = content.get(field).and_then(Value::as_object).into_iter().flatten();
             entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
         };
         let data = of("data").filter_map(|(key, value)| match kind {
@@ -82,7 +85,7 @@ impl<'w> RenderContext<'w> {
 
     /// The content of the object that a reference in a release names.
     pub(super) fn source(&self, release: &Delivery, reference: &Value) -> Option<&'w Value> {
-        self.find(release, reference).map(|it| &it.document)
+        self.find(release, reference).map(|delivery| &delivery.document)
     }
 
     /// The folder, with links followed, at `path` from the top of the repository that a reference
@@ -107,9 +110,9 @@ impl<'w> RenderContext<'w> {
     /// Whether the URL is that of this repository. Without a remote, any URL may be.
     pub(super) fn is_here(&self, url: &str) -> bool {
         let url = plain(url);
-        let name = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
-        let host = |url: &str| url.split('/').next().unwrap_or_default().to_owned();
-        let path = |url: &str| url.split_once('/').map(|(_, path)| path.to_owned());
+        let name = |plain: &str| plain.rsplit('/').next().unwrap_or_default().to_owned();
+        let host = |plain: &str| plain.split('/').next().unwrap_or_default().to_owned();
+        let path = |plain: &str| plain.split_once('/').map(|(_, path)| path.to_owned());
         self.remotes.is_empty()
             || self.remotes.iter().any(|remote| {
                 let remote = plain(remote);
@@ -124,15 +127,16 @@ impl<'w> RenderContext<'w> {
     /// # Errors
     /// There is no such folder.
     pub(super) fn folder(&self, path: &str) -> Result<PathBuf, Reason> {
-        let real = real_in(self.places.repository.top(), path).filter(|real| real.is_dir());
-        real.ok_or_else(|| format!("there is no folder {path} in this repository").into())
+        real_in(self.places.repository.top(), path)
+            .filter(|real| real.is_dir())
+            .ok_or_else(|| format!("there is no folder {path} in this repository").into())
     }
 
     /// The top folder of the repository that contains the folder of a chart: this repository, or a
     /// fetched one.
     pub(super) fn top_of<'p>(&'p self, folder: &'p Path) -> &'p Path {
         let repository = self.places.repository;
-        match self.places.fetcher.shown(folder) {
+        match self.places.fetcher.display_name(folder) {
             Some(_) => repository.top_of(folder),
             None => repository.top(),
         }
@@ -157,7 +161,7 @@ impl<'w> RenderContext<'w> {
     }
 
     /// The path of the folder `real` from the top of this repository.
-    pub(super) fn shown(&self, real: &Path) -> String {
+    pub(super) fn path_of(&self, real: &Path) -> String {
         self.places.repository.path_of(real)
     }
 }
@@ -173,10 +177,10 @@ pub(super) fn kind_and_name(reference: &Value) -> (&str, &str) {
 /// # Errors
 /// There is no such file, or it cannot be read: the end of a sentence.
 pub(super) fn file_in(top: &Path, path: &str) -> Result<(PathBuf, String), String> {
-    let real = real_in(top, path);
-    let real = real.ok_or_else(|| format!("there is no file {path} in this repository"))?;
-    let text = text_inside(top, &real, MAX_FILE);
-    let text = text.map_err(|error| format!("{path} cannot be read: {error}"))?;
+    let real =
+        real_in(top, path).ok_or_else(|| format!("there is no file {path} in this repository"))?;
+    let text = text_inside(top, &real, MAX_FILE)
+        .map_err(|error| format!("{path} cannot be read: {error}"))?;
     Ok((real, text))
 }
 
@@ -188,8 +192,7 @@ fn real_in(top: &Path, path: &str) -> Option<PathBuf> {
 
 /// The revision that a GitRepository selects.
 fn revision(source: &Value) -> Option<String> {
-    let mut fields = ["commit", "name", "semver", "tag", "branch"].into_iter();
-    fields.find_map(|field| {
+    ["commit", "name", "semver", "tag", "branch"].into_iter().find_map(|field| {
         let value = text(source, &["spec", "ref", field])?;
         Some(match field {
             "semver" => newest_tag(value),
@@ -201,7 +204,7 @@ fn revision(source: &Value) -> Option<String> {
 /// The first of them, if all have the same content.
 fn agreed<'w>(mut all: impl Iterator<Item = &'w Delivery>) -> Option<&'w Delivery> {
     let first = all.next()?;
-    let spec = |it: &'w Delivery| it.document.get("spec").unwrap_or(&Value::Null);
+    let spec = |delivery: &'w Delivery| delivery.document.get("spec").unwrap_or(&Value::Null);
     let is_data = first.role == Role::Data;
     // Copies of one object in several overlays have the same content. The content of data is not
     // loaded here.
@@ -228,15 +231,14 @@ pub(crate) fn remotes(repository: &Repository) -> Vec<String> {
     let folder = match fs::read_to_string(&git) {
         // A work tree names its own folder, which is in that of the repository.
         Ok(text) => {
-            let folder = text.strip_prefix("gitdir: ").unwrap_or_default().trim();
-            let folder = repository.top().join(folder);
+            let folder =
+                repository.top().join(text.strip_prefix("gitdir: ").unwrap_or_default().trim());
             let common = fs::read_to_string(folder.join("commondir")).unwrap_or_default();
             folder.join(common.trim())
         }
         Err(_) => git,
     };
-    let config = folder.join("config");
-    let config = ::files::read_regular(&config, MAX_FILE).unwrap_or_default();
+    let config = ::files::read_regular(&folder.join("config"), MAX_FILE).unwrap_or_default();
     let config = String::from_utf8_lossy(&config);
     let mut is_remote = false;
     let mut urls = Vec::new();

@@ -15,7 +15,7 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     let spec = at(document, &["spec"]).unwrap_or(&Value::Null);
     let mut fields = fields(spec, &["namePrefix", "nameSuffix", "components"]);
     let namespace = at(spec, &["targetNamespace"]);
-    fields.extend(namespace.map(|it| ("namespace".to_owned(), it.clone())));
+    fields.extend(namespace.map(|name| ("namespace".to_owned(), name.clone())));
     let variables = at(document, &["spec", "postBuild"])
         .map(|post_build| variables(post_build, delivery, context));
     let folder = folder(delivery, context);

@@ -31,7 +31,7 @@ pub(super) fn of_file(path: &Path) -> Option<(&'static str, Reason)> {
     let (format, command) = match name {
         "fleet.yaml" | "fleet.yml" => ("fleet.yaml", FLEET),
         "helmfile.yaml" | "helmfile.yml" => ("helmfile.yaml", HELMFILE),
-        _ if folder.is_some_and(|it| it == "helmfile.d") => ("helmfile.yaml", HELMFILE),
+        _ if folder.is_some_and(|folder| folder == "helmfile.d") => ("helmfile.yaml", HELMFILE),
         _ => return None,
     };
     Some((format, Reason::of(Missing::Tool, command)))

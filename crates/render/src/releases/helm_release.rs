@@ -28,13 +28,12 @@ pub(super) fn read(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
     for reference in items(document, &["spec", "valuesFrom"]) {
         source.values_from(reference, &mut from, &mut release);
     }
-    let own = at(document, &["spec", "values"]);
-    let own = own.cloned().unwrap_or_else(|| json!({}));
+    let own = at(document, &["spec", "values"]).cloned().unwrap_or_else(|| json!({}));
     release.settings.values.extend([from, own]);
     "spec.values".clone_into(&mut release.field);
     for renderer in items(document, &["spec", "postRenderers"]) {
-        let kustomize = renderer.get("kustomize");
-        let kustomize = kustomize.ok_or("it has a post-renderer that is not kustomize")?;
+        let kustomize =
+            renderer.get("kustomize").ok_or("it has a post-renderer that is not kustomize")?;
         let fields = post_renderer(kustomize)?;
         release.settings.post_renderers.push(fields);
     }
@@ -54,16 +53,16 @@ impl<'s> Sources<'s> {
         if let Some(spec) = at(document, &["spec", "chart", "spec"]) {
             return Ok((self.of_spec(spec)?, spec));
         }
-        let reference = at(document, &["spec", "chartRef"]);
-        let reference = reference.ok_or("it names no chart")?;
+        let reference = at(document, &["spec", "chartRef"]).ok_or("it names no chart")?;
         let found = self.source(reference)?;
         let spec = found.get("spec").unwrap_or(&Value::Null);
         let chart = match text(reference, &["kind"]) {
             Some("HelmChart") => self.of_spec(spec)?,
             _ => {
                 let url = text(spec, &["url"]).unwrap_or_default();
-                let version = ["semver", "tag", "digest"];
-                let version = version.iter().find_map(|it| text(spec, &["ref", it]));
+                let version = ["semver", "tag", "digest"]
+                    .iter()
+                    .find_map(|field| text(spec, &["ref", field]));
                 Chart::Remote(Remote::oci(url, version))
             }
         };
@@ -89,12 +88,10 @@ impl<'s> Sources<'s> {
 
     /// The content of the object that a reference names.
     fn source(&self, reference: &Value) -> Result<&'s Value, Reason> {
-        let found = self.context.source(self.delivery, reference);
-        let missing = || {
+        self.context.source(self.delivery, reference).ok_or_else(|| {
             let (kind, name) = kind_and_name(reference);
             format!("its {kind} {name} is not in this repository").into()
-        };
-        found.ok_or_else(missing)
+        })
     }
 
     /// Reads the files of a repository that replace the chart's own values when source-controller
@@ -128,7 +125,7 @@ impl<'s> Sources<'s> {
             Ok(data) => data,
             Err(unknown) => return release.unknown.push(unknown),
         };
-        let Some((_, found)) = data.into_iter().rfind(|(it, _)| it == key) else {
+        let Some((_, found)) = data.into_iter().rfind(|(known, _)| known == key) else {
             let unknown = format!("The {kind} {name}, which lacks the key {key},");
             return release.unknown.push(unknown);
         };
@@ -148,13 +145,16 @@ impl<'s> Sources<'s> {
 /// URL.
 fn post_renderer(kustomize: &Value) -> Result<Map<String, Value>, Reason> {
     let list = |field: &str| items(kustomize, &[field]).iter();
-    let written = list("patches").map(|it| Some(patch(it.get("patch")?.as_str()?, it)));
-    let merged = list("patchesStrategicMerge").map(|it| Some(patch(&it.to_string(), &Value::Null)));
-    let operations = list("patchesJson6902");
-    let operations = operations.map(|it| Some(patch(&it.get("patch")?.to_string(), it)));
-    let patches: Option<Vec<Value>> = written.chain(merged).chain(operations).collect();
-    let patches = patches.ok_or("it has a post-renderer with a patch that is not written in it")?;
-    let patches = ("patches".to_owned(), Value::Array(patches));
-    let images = at(kustomize, &["images"]).map(|it| ("images".to_owned(), it.clone()));
-    Ok(images.into_iter().chain([patches]).collect())
+    let written = list("patches").map(|entry| Some(patch(entry.get("patch")?.as_str()?, entry)));
+    let merged =
+        list("patchesStrategicMerge").map(|entry| Some(patch(&entry.to_string(), &Value::Null)));
+    let operations =
+        list("patchesJson6902").map(|entry| Some(patch(&entry.get("patch")?.to_string(), entry)));
+    let patches: Vec<Value> = written
+        .chain(merged)
+        .chain(operations)
+        .collect::<Option<_>>()
+        .ok_or("it has a post-renderer with a patch that is not written in it")?;
+    let images = at(kustomize, &["images"]).map(|images| ("images".to_owned(), images.clone()));
+    Ok(images.into_iter().chain([("patches".to_owned(), Value::Array(patches))]).collect())
 }

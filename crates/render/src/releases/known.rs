@@ -32,22 +32,21 @@ impl Known {
         match value {
             Value::Object(fields) => fields
                 .iter()
-                .find_map(|(key, value)| self.unknown_in(value, &format!("{path}.{key}"))),
-            Value::Array(items) => items.iter().find_map(|it| self.unknown_in(it, path)),
+                .find_map(|(key, inner)| self.unknown_in(inner, &format!("{path}.{key}"))),
+            Value::Array(items) => items.iter().find_map(|item| self.unknown_in(item, path)),
             Value::Null => None,
             _ => Some(path.to_owned()),
         }
     }
 
     fn paths(&self) -> impl Iterator<Item = &'static str> {
-        let lines = self.0.lines();
-        lines.filter(|it| !it.is_empty() && !it.starts_with(['#', '!']))
+        self.0.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', '!']))
     }
 
     fn holds(&self, path: &str) -> bool {
-        let path = path.strip_prefix("spec.");
-        let mut known = self.paths().map(|it| it.strip_suffix(".*").unwrap_or(it));
-        path.is_some_and(|path| known.any(|it| it == path))
+        path.strip_prefix("spec.").is_some_and(|field| {
+            self.paths().any(|known| known.strip_suffix(".*").unwrap_or(known) == field)
+        })
     }
 }
 
@@ -67,7 +66,7 @@ mod tests {
     #[test]
     fn a_field_outside_of_the_table_is_named() {
         for known in [&HELM_RELEASE, &KUSTOMIZATION, &APPLICATION] {
-            let others = known.0.lines().filter_map(|it| it.strip_prefix('!'));
+            let others = known.0.lines().filter_map(|line| line.strip_prefix('!'));
             assert!(others.clone().count() > 5);
             for path in others {
                 let expected = Some(format!("spec.{path}"));

@@ -108,7 +108,7 @@ pub(super) struct Refused {
     /// The number of the text that contains it.
     pub(super) holder: usize,
     /// Its name as shown in messages.
-    pub(super) shown: String,
+    pub(super) name: String,
     /// The folders of this repository, with links followed, that it may change.
     pub(super) folders: Vec<PathBuf>,
     pub(super) unopened: Unopened,
@@ -123,7 +123,7 @@ impl Refused {
         };
         Self {
             holder: owner.place.source,
-            shown: reference.to_string(),
+            name: reference.to_string(),
             folders,
             unopened: reason.unopened(&reference.kind, path),
         }
@@ -136,21 +136,28 @@ impl Refused {
 /// Nothing can be fetched on this machine.
 pub(super) fn wanted(context: &RenderContext<'_>, first: usize) -> io::Result<Wanted> {
     let (texts, namespaces) = (&context.reading.texts, context.reading.namespaces(first));
-    let objects = context.reading.deliveries.iter();
-    let objects = objects.filter(|it| it.role == Role::Release && it.place.source >= first);
-    let read = objects.map(|it| (it, Owner::of(it, context), of_object(it, context)));
-    let read: Vec<(&Delivery, Owner, Read)> = read.collect();
-    let delivered = read.iter().filter_map(|(_, _, read)| read.as_ref().ok());
-    let remotes = delivered.flatten().flat_map(|it| match it {
-        Delivers::Release(release) => release.chart.remotes(),
-        Delivers::Files(_) | Delivers::Folder(_) => Vec::new(),
-    });
-    context.places.fetcher.fetch(remotes.collect())?;
+    let objects: Vec<(&Delivery, Owner, Read)> = context
+        .reading
+        .deliveries
+        .iter()
+        .filter(|delivery| delivery.role == Role::Release && delivery.place.source >= first)
+        .map(|delivery| (delivery, Owner::of(delivery, context), of_object(delivery, context)))
+        .collect();
+    let remotes = objects
+        .iter()
+        .filter_map(|(_, _, read)| read.as_ref().ok())
+        .flatten()
+        .flat_map(|delivers| match delivers {
+            Delivers::Release(release) => release.chart.remotes(),
+            Delivers::Files(_) | Delivers::Folder(_) => Vec::new(),
+        })
+        .collect();
+    context.places.fetcher.fetch(remotes)?;
     let files = (first..texts.len()).filter_map(|text| of_file(text, context));
     let mut wanted = Wanted { refused: files.collect(), ..Wanted::default() };
-    for (delivery, owner, read) in read {
+    for (delivery, owner, read) in objects {
         let around = &namespaces[owner.place.source - first];
-        let add = |it| wanted.add(it, around, context);
+        let add = |delivers| wanted.add(delivers, around, context);
         let done = read.and_then(|read| read.into_iter().try_for_each(add));
         if let Err(reason) = done {
             let folders = folders_of(&delivery.document, context);
@@ -183,15 +190,19 @@ impl Wanted {
 
 /// The folders of this repository from which a release takes charts or manifests.
 fn folders_of(document: &Value, context: &RenderContext<'_>) -> Vec<PathBuf> {
-    let sources = items(document, &["spec", "sources"]).iter();
-    let sources = sources.chain(at(document, &["spec", "source"]));
-    let is_here = |source: &&Value| context.is_here(text(source, &["repoURL"]).unwrap_or_default());
-    let of_application = sources.filter(is_here).filter_map(|it| text(it, &["path"]));
+    let of_application = items(document, &["spec", "sources"])
+        .iter()
+        .chain(at(document, &["spec", "source"]))
+        .filter(|source| context.is_here(text(source, &["repoURL"]).unwrap_or_default()))
+        .filter_map(|source| text(source, &["path"]));
     let spec = at(document, &["spec", "chart", "spec"]).unwrap_or(&Value::Null);
     let is_folder = text(spec, &["sourceRef", "kind"]) == Some("GitRepository");
     let of_release = text(spec, &["chart"]).filter(|_| is_folder);
-    let paths = of_application.chain(of_release).chain(text(document, &["spec", "path"]));
-    paths.filter_map(|path| context.folder(path).ok()).collect()
+    of_application
+        .chain(of_release)
+        .chain(text(document, &["spec", "path"]))
+        .filter_map(|path| context.folder(path).ok())
+        .collect()
 }
 
 /// The deliveries of the object.
@@ -219,12 +230,12 @@ fn of_file(number: usize, context: &RenderContext<'_>) -> Option<Refused> {
     let (format, reason) = foreign::of_file(file.path()?)?;
     // A file with an object may have such a name.
     let text = file.text().ok()?;
-    if text.lines().any(|it| it.starts_with("apiVersion:")) {
+    if text.lines().any(|line| line.starts_with("apiVersion:")) {
         return None;
     }
     Some(Refused {
         holder: number,
-        shown: format!("{format} {}", file.name),
+        name: format!("{format} {}", file.name),
         folders: Vec::new(),
         unopened: reason.unopened(format, file.name.clone()),
     })
@@ -268,7 +279,7 @@ impl Release {
             chart,
             settings: Settings {
                 name: name.to_owned(),
-                namespace: namespace.filter(|it| !it.is_empty()).map(str::to_owned),
+                namespace: namespace.filter(|namespace| !namespace.is_empty()).map(str::to_owned),
                 ..Settings::default()
             },
             field: "spec".to_owned(),
@@ -278,8 +289,8 @@ impl Release {
 
     /// Whether it changes more than the namespace of the objects of its kustomization.
     pub(super) fn changes(&self) -> bool {
-        let mut fields = self.settings.fields.keys();
-        fields.any(|it| it != "namespace") || !self.settings.variables.0.is_empty()
+        self.settings.fields.keys().any(|field| field != "namespace")
+            || !self.settings.variables.0.is_empty()
     }
 
     /// The job that renders it.
@@ -288,9 +299,9 @@ impl Release {
     /// Its chart is not available.
     pub(super) fn job(&self, context: &RenderContext<'_>) -> Result<Job, Reason> {
         let root = |folder: &PathBuf, kind: RootKind| {
-            let root = roots::at(folder, kind, context.places);
-            let folder = context.shown(folder);
-            root.ok_or_else(|| format!("{folder} holds no {} to render", kind.name()))
+            roots::at(folder, kind, context.places).ok_or_else(|| {
+                format!("{} holds no {} to render", context.path_of(folder), kind.name())
+            })
         };
         let files = match &self.chart {
             Chart::Kustomization(folder) => {
@@ -299,9 +310,8 @@ impl Release {
                 } else {
                     root(folder, RootKind::Kustomization)?
                 };
-                let components = self.settings.fields.get("components");
-                let components = components.and_then(Value::as_array).into_iter().flatten();
-                for name in components.filter_map(Value::as_str) {
+                let components = self.settings.fields.get("components").and_then(Value::as_array);
+                for name in components.into_iter().flatten().filter_map(Value::as_str) {
                     root.add_component(name, context.places);
                 }
                 Files::Root(Box::new(root))
@@ -339,18 +349,20 @@ fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
 
 /// The items of the list at the end of the path.
 fn items<'v>(value: &'v Value, path: &[&str]) -> &'v [Value] {
-    let list = at(value, path).and_then(Value::as_array);
-    list.map_or(&[], Vec::as_slice)
+    at(value, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// The fields with these names that a controller puts into a kustomization, and the patches that
 /// are written in `from`.
 fn fields(from: &Value, names: &[&str]) -> Map<String, Value> {
-    let named = |it: &&str| Some(((*it).to_owned(), at(from, &[it])?.clone()));
-    let mut fields: Map<String, Value> = names.iter().filter_map(named).collect();
-    let patches = items(from, &["patches"]).iter();
-    let patches = patches.filter_map(|it| Some(patch(it.get("patch")?.as_str()?, it)));
-    let patches: Vec<Value> = patches.collect();
+    let mut fields: Map<String, Value> = names
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), at(from, &[name])?.clone())))
+        .collect();
+    let patches: Vec<Value> = items(from, &["patches"])
+        .iter()
+        .filter_map(|entry| Some(patch(entry.get("patch")?.as_str()?, entry)))
+        .collect();
     if !patches.is_empty() {
         fields.insert("patches".to_owned(), Value::Array(patches));
     }

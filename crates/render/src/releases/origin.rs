@@ -22,26 +22,25 @@ impl Release {
             held_by: vec![owner.place.source],
             namespace: self.settings.namespace.clone(),
             renderer: match &self.chart {
-                Chart::Kustomization(_) => {
-                    let fields = self.settings.fields.values();
-                    Renderer::Kustomize(fields.map(ToString::to_string).collect())
-                }
+                Chart::Kustomization(_) => Renderer::Kustomize(
+                    self.settings.fields.values().map(ToString::to_string).collect(),
+                ),
                 Chart::Manifests(..) => Renderer::Nothing,
                 Chart::Folder(_) | Chart::Remote(_) => Renderer::Helm,
             },
-            rendered_from: self.chart.shown(places),
-            unknown: self.unknown.first().map(|it| without_user(it)),
+            rendered_from: self.chart.display_name(places),
+            unknown: self.unknown.first().map(|source| without_user(source)),
         }
     }
 }
 
 impl Chart {
     /// Its name as shown in messages.
-    fn shown(&self, places: Places<'_>) -> String {
+    fn display_name(&self, places: Places<'_>) -> String {
         match self {
             Self::Remote(remote) => without_user(&remote.to_string()),
             Self::Folder(folder) | Self::Kustomization(folder) | Self::Manifests(folder, _) => {
-                match places.fetcher.shown(folder) {
+                match places.fetcher.display_name(folder) {
                     Some(name) => without_user(&name.display().to_string()),
                     None => places.repository.path_of(folder),
                 }

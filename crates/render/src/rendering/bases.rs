@@ -31,19 +31,18 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
         let inner = if base.is_dir() {
             relative(&copy.of_original(folder), &copy.of_original(base))
         } else {
-            let name = base.file_name().unwrap_or_default().to_string_lossy();
-            let name = if base.starts_with(&root.top) {
+            let own_name = base.file_name().unwrap_or_default().to_string_lossy();
+            let name_there = if base.starts_with(&root.top) {
                 // The folder may already contain a file with the original name.
-                format!("outside-{number}-{name}")
+                format!("outside-{number}-{own_name}")
             } else {
-                name.into_owned()
+                own_name.into_owned()
             };
-            copy.add(base, folder, &name)?;
-            PathBuf::from(name)
+            copy.add(base, folder, &name_there)?;
+            PathBuf::from(name_there)
         };
-        let inner = inner.to_string_lossy().into_owned();
-        let named = files.entry(file).or_default();
-        named.insert(name, Value::String(inner));
+        let inner = Value::String(inner.to_string_lossy().into_owned());
+        files.entry(file).or_default().insert(name, inner);
     }
     for (file, named) in files {
         let copied = copy.of_original(file);
@@ -55,11 +54,11 @@ pub(super) fn write(root: &Root, copy: &Copy) -> Result<(), Failure> {
             let items = kustomization.get_mut(field).and_then(Value::as_array_mut);
             for item in items.into_iter().flatten() {
                 let name = match of_item {
-                    Some(field) => item.get_mut(field),
+                    Some(key) => item.get_mut(key),
                     None => Some(item),
                 };
                 if let Some(name) = name
-                    && let Some(inner) = name.as_str().and_then(|it| named.get(it))
+                    && let Some(inner) = name.as_str().and_then(|written| named.get(written))
                 {
                     name.clone_from(inner);
                 }

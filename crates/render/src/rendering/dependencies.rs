@@ -22,8 +22,8 @@ const SCHEMES: [&str; 3] = ["oci://", "http://", "https://"];
 
 /// The charts that must be fetched for the chart in the folder.
 pub(crate) fn remote(folder: &Path) -> Vec<Remote> {
-    let missing = missing(folder).into_iter();
-    missing
+    missing(folder)
+        .into_iter()
         .filter_map(|(_, place)| match place {
             Place::Remote(remote) => Some(remote),
             Place::Folder(_) => None,
@@ -67,29 +67,32 @@ fn missing(folder: &Path) -> Vec<(String, Place)> {
         let text = text_inside(folder, &folder.join(file), MAX_ROOT_FILE).ok();
         text.and_then(|text| value_of(&text)).unwrap_or_default()
     };
-    let (chart, lock) = (content(CHART), content("Chart.lock"));
-    let list = |of: &Value| of["dependencies"].as_array().cloned().unwrap_or_default();
-    let locked = list(&lock);
-    let entries = fs::read_dir(folder.join("charts")).into_iter();
-    let names = entries.flatten().flatten().map(|it| it.file_name());
-    let held: Vec<String> = names.map(|it| it.to_string_lossy().into_owned()).collect();
+    let list = |file: &str| content(file)["dependencies"].as_array().cloned().unwrap_or_default();
+    let locked = list("Chart.lock");
+    let held: Vec<String> = fs::read_dir(folder.join("charts"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).map(str::to_owned);
     let of_one = |entry: &Value| {
         let name = text(entry, "name")?;
-        let is_it = |it: &String| {
-            *it == name || it.starts_with(&format!("{name}-")) && it.ends_with(".tgz")
-        };
-        if held.iter().any(is_it) {
+        let is_held = held.iter().any(|file| {
+            *file == name || file.starts_with(&format!("{name}-")) && file.ends_with(".tgz")
+        });
+        if is_held {
             return None;
         }
-        let mut locked = locked.iter();
-        let lock = locked.find(|it| text(it, "name").as_ref() == Some(&name));
-        let version = lock.and_then(|it| text(it, "version"));
-        let version = version.or_else(|| text(entry, "version"));
+        let version = locked
+            .iter()
+            .find(|lock| text(lock, "name").as_ref() == Some(&name))
+            .and_then(|lock| text(lock, "version"))
+            .or_else(|| text(entry, "version"));
         let url = text(entry, "repository")?;
         let place = if let Some(path) = url.strip_prefix("file://") {
             Place::Folder(fs::canonicalize(normal(&folder.join(path))).ok()?)
-        } else if SCHEMES.iter().any(|it| url.starts_with(it)) {
+        } else if SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
             let version = version.unwrap_or_default();
             Place::Remote(Remote::chart(&url, &name, Some(&version)))
         } else {
@@ -98,5 +101,5 @@ fn missing(folder: &Path) -> Vec<(String, Place)> {
         };
         Some((name, place))
     };
-    list(&chart).iter().filter_map(of_one).collect()
+    list(CHART).iter().filter_map(of_one).collect()
 }

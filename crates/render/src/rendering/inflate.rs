@@ -70,17 +70,17 @@ fn replace(all: &[Inflated], copy: &Copy) -> Result<Vec<Planned>, Reason> {
     };
     let entries = fields.remove("helmCharts").unwrap_or_default();
     let (mut planned, mut names) = (Vec::new(), Vec::new());
-    for it in all {
-        let entry = entries.get(it.number).unwrap_or(&Value::Null);
-        let name = format!("inflated-chart-{}.yaml", it.number);
+    for inflated in all {
+        let entry = entries.get(inflated.number).unwrap_or(&Value::Null);
+        let name = format!("inflated-chart-{}.yaml", inflated.number);
         let file = folder.join(&name);
-        let mut chart = copy.of_original(&it.chart);
-        if it.chart.is_file() {
+        let mut chart = copy.of_original(&inflated.chart);
+        if inflated.chart.is_file() {
             chart = file.with_extension("tgz");
-            copy.copy_file(&it.chart, &chart)?;
+            copy.copy_file(&inflated.chart, &chart)?;
         }
-        let line = line(entry, it.number, folder, copy)?.word(chart.as_path());
-        copy.set_original(file.clone(), &it.file);
+        let line = line(entry, inflated.number, folder, copy)?.word(chart.as_path());
+        copy.set_original(file.clone(), &inflated.file);
         planned.push(Planned { line, file });
         names.push(Value::String(name));
     }
@@ -99,11 +99,10 @@ fn replace(all: &[Inflated], copy: &Copy) -> Result<Vec<Planned>, Reason> {
 fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<CommandLine, Reason> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str);
     let texts = |field: &str| {
-        let list = entry.get(field).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(Value::as_str)
+        entry.get(field).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     };
     let mut keys = entry.as_object().into_iter().flat_map(Map::keys);
-    if let Some(field) = keys.find(|it| !FIELDS.contains(&it.as_str())) {
+    if let Some(field) = keys.find(|key| !FIELDS.contains(&key.as_str())) {
         let chart = text("name").unwrap_or_default();
         let unread = "a field that is not read here";
         return Err(format!("it inflates the chart {chart:?} with {field}, {unread}").into());
@@ -131,7 +130,7 @@ fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<Comm
     if let Some(file) = text("valuesFile") {
         values.push(content_of(file, folder, copy)?);
     }
-    if let Some(inline) = entry.get("valuesInline").filter(|it| it.is_object()) {
+    if let Some(inline) = entry.get("valuesInline").filter(|inline| inline.is_object()) {
         let inline = inline.to_string();
         match text("valuesMerge") {
             Some("merge") => values.insert(0, inline),
@@ -155,11 +154,12 @@ fn line(entry: &Value, number: usize, folder: &Path, copy: &Copy) -> Result<Comm
 
 /// The content of a file in the copy that a kustomization of `folder` names.
 fn content_of(name: &str, folder: &Path, copy: &Copy) -> Result<String, Reason> {
-    let file = fs::canonicalize(normal(&folder.join(name))).ok();
-    let file = file.filter(|it| is_inside(copy.folder(), it) && it.is_file());
-    let file = file.ok_or_else(|| {
-        format!("the values file {name} of a chart that it inflates is not among its files")
-    })?;
+    let file = fs::canonicalize(normal(&folder.join(name)))
+        .ok()
+        .filter(|file| is_inside(copy.folder(), file) && file.is_file())
+        .ok_or_else(|| {
+            format!("the values file {name} of a chart that it inflates is not among its files")
+        })?;
     text_inside(copy.folder(), &file, MAX_VALUES)
         .map_err(|error| format!("its values file {name} cannot be read: {error}").into())
 }

@@ -156,10 +156,8 @@ fn template(input: &Input<'_>, folder: &Path) -> io::Result<CommandLine> {
         )?;
         line.option("--values", copy.as_path());
     }
-    let sets = options.set.iter();
-    let sets = sets.map(|pair| ("--set", Field::Setting, pair.as_str()));
-    let namespace = input.namespace.iter();
-    let namespace = namespace.map(|it| ("--namespace", Field::Namespace, *it));
+    let sets = options.set.iter().map(|pair| ("--set", Field::Setting, pair.as_str()));
+    let namespace = input.namespace.map(|name| ("--namespace", Field::Namespace, name));
     for (option, field, text) in sets.chain(namespace) {
         let refused =
             |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{option}: {error}"));
@@ -254,8 +252,7 @@ impl Renderer {
     }
 
     async fn helm(&self, line: &CommandLine, copy: &Copy) -> Result<String, Reason> {
-        let helm = self.helm.as_ref();
-        let helm = helm.ok_or("there is no helm on the PATH")?;
+        let helm = self.helm.as_ref().ok_or("there is no helm on the PATH")?;
         self.output(helm, line, copy).await
     }
 
@@ -269,9 +266,12 @@ impl Renderer {
         self.inflate(root, &copy).await?;
         // A kustomization around the root requests the annotations with the origins.
         let around = copy.folder();
-        let inner = copy.of_original(&root.real);
-        let inner = inner.strip_prefix(around).ok().and_then(Path::to_str);
-        let inner = inner.ok_or("its path is not UTF-8 text")?;
+        let copied = copy.of_original(&root.real);
+        let inner = copied
+            .strip_prefix(around)
+            .ok()
+            .and_then(Path::to_str)
+            .ok_or("its path is not UTF-8 text")?;
         // The path of a component that a release adds is relative to the root.
         let components = fields.get_mut("components").and_then(Value::as_array_mut);
         for name in components.into_iter().flatten() {
@@ -279,10 +279,10 @@ impl Renderer {
             *name = normal(&path).to_string_lossy().into();
         }
         let resources: Vec<String> = match &root.generated {
-            Some(names) => {
-                let names = names.iter().map(|name| Path::new(inner).join(name));
-                names.map(|it| it.to_string_lossy().into_owned()).collect()
-            }
+            Some(names) => names
+                .iter()
+                .map(|name| Path::new(inner).join(name).to_string_lossy().into_owned())
+                .collect(),
             None => vec![inner.to_owned()],
         };
         fields.insert("resources".to_owned(), json!(resources));
@@ -314,13 +314,12 @@ impl Renderer {
                 Err(reason) => drop(failed.get_or_insert(reason)),
             }
         }
-        let missing = || "there is neither kustomize nor kubectl on the PATH".into();
-        Err(failed.unwrap_or_else(missing))
+        Err(failed.unwrap_or_else(|| "there is neither kustomize nor kubectl on the PATH".into()))
     }
 
     async fn output(
         &self,
-        program: &Path,
+        executable: &Path,
         line: &CommandLine,
         copy: &Copy,
     ) -> Result<String, Reason> {
@@ -328,9 +327,9 @@ impl Renderer {
         if left.is_zero() {
             return Err(self.out_of_time());
         }
-        let name = program.file_stem().unwrap_or_default().to_string_lossy();
+        let name = executable.file_stem().unwrap_or_default().to_string_lossy();
         let limits = Limits { time: self.limit.min(left), file: MAX_OUTPUT };
-        let command = self.sandbox.command(program, line, copy.folder(), limits);
+        let command = self.sandbox.command(executable, line, copy.folder(), limits);
         output(command, &name, limits).await.map_err(|failure| match failure {
             Failure::Refused { program, complaint } => {
                 let complaint = copy.with_originals(&complaint);
@@ -349,9 +348,9 @@ impl Renderer {
 
 /// The reason in Helm's complaint about missing dependencies; `None` for other complaints.
 fn without_dependency(complaint: &str) -> Option<Reason> {
-    let (_, missing) = complaint.split_once("missing in charts/ directory: ")?;
+    let (_, listed) = complaint.split_once("missing in charts/ directory: ")?;
     let mut names = Vec::new();
-    for name in missing.lines().next()?.split(", ") {
+    for name in listed.lines().next()?.split(", ") {
         // A chart may need another one under several names.
         if !names.contains(&name) {
             names.push(name);

@@ -20,7 +20,7 @@ pub(super) fn of_helm(text: &str, chart: &Path) -> String {
     let mut out = String::with_capacity(text.len() + 1024);
     for line in text.split_inclusive('\n') {
         let source = line.strip_prefix(SOURCE).map(str::trim_end);
-        match source.and_then(|it| it.split_once('/')) {
+        match source.and_then(|file| file.split_once('/')) {
             Some((_, inner)) => out += &format!("{SOURCE}{}\n", shown(&chart.join(inner))),
             None => out += line,
         }
@@ -41,7 +41,7 @@ pub(super) fn of_kustomize(
     for document in text.split_inclusive("\n---\n") {
         if let Some(origin) = origin(document) {
             let real = file_of(origin);
-            let fetched = fetched.and_then(|top| crate::fetch::shown(top, &real));
+            let fetched = fetched.and_then(|top| crate::fetch::display_name(top, &real));
             let local = real.strip_prefix(here).unwrap_or(&real);
             let file = shown(fetched.as_deref().unwrap_or(local));
             out.push_str(&format!("{SOURCE}{file}\n"));
@@ -76,15 +76,15 @@ mod tests {
 
     #[test]
     fn files_are_named_as_the_user_names_them() {
-        let text = "---\n# Source: web/templates/web.yaml\nkind: A\n---\n# Source: web/charts/db/templates/db.yaml\nkind: B\n";
+        let of_chart = "---\n# Source: web/templates/web.yaml\nkind: A\n---\n# Source: web/charts/db/templates/db.yaml\nkind: B\n";
         assert_eq!(
-            of_helm(text, Path::new("./apps/shop")),
+            of_helm(of_chart, Path::new("./apps/shop")),
             "---\n# Source: apps/shop/templates/web.yaml\nkind: A\n---\n# Source: apps/shop/charts/db/templates/db.yaml\nkind: B\n"
         );
-        let text = "kind: A\nmetadata:\n  annotations:\n    config.kubernetes.io/origin: |\n      path: ../../work/base/a.yaml\n  name: a\n---\nkind: B\n---\nkind: C\nmetadata:\n  annotations:\n    config.kubernetes.io/origin: |\n      configuredIn: ../../other/kustomization.yaml\n      configuredBy: {}\n";
+        let of_kustomization = "kind: A\nmetadata:\n  annotations:\n    config.kubernetes.io/origin: |\n      path: ../../work/base/a.yaml\n  name: a\n---\nkind: B\n---\nkind: C\nmetadata:\n  annotations:\n    config.kubernetes.io/origin: |\n      configuredIn: ../../other/kustomization.yaml\n      configuredBy: {}\n";
         let file_of = |origin: &str| normal(&Path::new("/tmp/x").join(origin));
-        let named = of_kustomize(text, file_of, Path::new("/work"), None);
-        let sources: Vec<&str> = named.lines().filter(|it| it.starts_with('#')).collect();
+        let named = of_kustomize(of_kustomization, file_of, Path::new("/work"), None);
+        let sources: Vec<&str> = named.lines().filter(|line| line.starts_with('#')).collect();
         assert_eq!(sources, ["# Source: base/a.yaml", "# Source: /other/kustomization.yaml"]);
         assert_eq!(named.matches("\n---\n").count(), 2);
     }

@@ -89,9 +89,9 @@ impl Renderer {
             let file = chart.join("values.yaml");
             // It may be a link, which must not be written through.
             let _ = fs::remove_file(&file);
-            let new = File::create_new(file);
-            let written = new.and_then(|mut it| it.write_all(values.to_string().as_bytes()));
-            written.map_err(Failure::Copy)?;
+            File::create_new(file)
+                .and_then(|mut new| new.write_all(values.to_string().as_bytes()))
+                .map_err(Failure::Copy)?;
         }
         let line = template(settings, copy.folder())?.word(chart.as_path());
         let mut text = self.helm(&line, &copy).await?;
@@ -100,9 +100,9 @@ impl Renderer {
         }
         for (number, fields) in settings.post_renderers.iter().enumerate() {
             let folder = copy.folder().join(format!("post-renderer-{number}"));
-            let written =
-                fs::create_dir(&folder).and_then(|()| fs::write(folder.join(RENDERED), &text));
-            written.map_err(Failure::Copy)?;
+            fs::create_dir(&folder)
+                .and_then(|()| fs::write(folder.join(RENDERED), &text))
+                .map_err(Failure::Copy)?;
             let mut fields = fields.clone();
             fields.insert("resources".to_owned(), json!([RENDERED]));
             text = self.kustomize(&folder, fields, &copy).await?;
@@ -112,20 +112,20 @@ impl Renderer {
 }
 
 /// The manifests of the folder, one after the other. Links are not followed.
-fn manifests(folder: &Path, recursive: bool) -> Result<String, Reason> {
+fn manifests(top: &Path, recursive: bool) -> Result<String, Reason> {
     let mut text = String::new();
-    let mut waiting = vec![folder.to_owned()];
+    let mut waiting = vec![top.to_owned()];
     while let Some(folder) = waiting.pop() {
         let entries = fs::read_dir(&folder).map_err(|error| error.to_string())?;
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
-        for path in paths.into_iter().filter(|it| !it.is_symlink()) {
+        for path in paths.into_iter().filter(|path| !path.is_symlink()) {
             let end = path.extension().and_then(OsStr::to_str);
             if path.is_dir() && recursive {
                 waiting.push(path);
             } else if path.is_file() && matches!(end, Some("yaml" | "yml" | "json")) {
-                let content = text_inside(&folder, &path, MAX_BYTES);
-                text += &content.map_err(|error| error.to_string())?;
+                text +=
+                    &text_inside(&folder, &path, MAX_BYTES).map_err(|error| error.to_string())?;
                 text += "\n---\n";
             }
         }

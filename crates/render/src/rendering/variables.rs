@@ -93,8 +93,9 @@ impl Variables {
 fn is_left_alone(document: &str) -> bool {
     let mut fields = ["labels", "annotations"].into_iter();
     document.contains(SUBSTITUTE)
-        && value_of(document)
-            .is_some_and(|it| fields.any(|field| it["metadata"][field][SUBSTITUTE] == "disabled"))
+        && value_of(document).is_some_and(|object| {
+            fields.any(|field| object["metadata"][field][SUBSTITUTE] == "disabled")
+        })
 }
 
 /// The length of the expression at the start of the text, including its closing brace.
@@ -118,8 +119,8 @@ mod tests {
 
     #[test]
     fn variables_are_filled_in_as_flux_does() {
-        let pairs = [("APP", "web"), ("EMPTY", "")];
-        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let pairs = [("APP", "web"), ("EMPTY", "")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut variables = Variables(pairs.into());
         for (text, expected) in [
             ("${APP}-data", "web-data"),

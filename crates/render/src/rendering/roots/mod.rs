@@ -44,8 +44,7 @@ impl RootKind {
             Self::Chart => &[CHART],
             Self::Kustomization => &FILE_NAMES,
         };
-        let mut files = names.iter().map(|name| folder.join(name));
-        files.find(|file| file.is_file())
+        names.iter().map(|name| folder.join(name)).find(|file| file.is_file())
     }
 }
 
@@ -100,14 +99,14 @@ impl Root {
 
     /// The file that makes the folder a root.
     pub(crate) fn file(&self) -> PathBuf {
-        let file = self.kind.file_in(&self.folder);
-        file.unwrap_or_else(|| self.folder.clone())
+        self.kind.file_in(&self.folder).unwrap_or_else(|| self.folder.clone())
     }
 
     /// Adds the folders of a component that a release adds to those that the root names.
     pub(crate) fn add_component(&mut self, name: &str, places: Places<'_>) {
-        let folder = real(&normal(&self.real.join(name))).filter(|it| is_inside(&self.top, it));
-        let Some(folder) = folder else {
+        let Some(folder) =
+            real(&normal(&self.real.join(name))).filter(|folder| is_inside(&self.top, folder))
+        else {
             let reason = format!("it takes the component {name}, which is not in this repository");
             self.refused.get_or_insert(reason.into());
             return;
@@ -117,14 +116,14 @@ impl Root {
 
     /// Adds the folders that are read for the kustomization in a folder.
     fn take_in(&mut self, all: &BTreeMap<PathBuf, Named>, folder: &Path, places: Places<'_>) {
-        for (folder, part) in reached_from(all, folder, places, |it| &it.reached) {
-            self.folders.insert(folder);
+        for (reached, part) in reached_from(all, folder, places, |named| &named.reached) {
+            self.folders.insert(reached);
             self.refused = self.refused.take().or(part.refused.clone());
             self.url = self.url.take().or(part.url.clone());
             self.fetched.extend(part.fetched.iter().cloned());
             self.inflated.extend(part.inflated.iter().cloned());
-            let charts = part.inflated.iter().map(|it| &it.chart);
-            self.folders.extend(charts.filter(|it| it.is_dir()).cloned());
+            let charts = part.inflated.iter().map(|inflated| &inflated.chart);
+            self.folders.extend(charts.filter(|chart| chart.is_dir()).cloned());
         }
         self.laid_out = places.fetcher.top().map(Path::to_owned);
     }
@@ -162,8 +161,7 @@ pub(crate) struct Places<'p> {
 impl Places<'_> {
     /// The name, as shown in messages, of the folder, whose links are followed.
     fn name_of(self, folder: &Path) -> PathBuf {
-        let fetched = self.fetcher.shown(folder);
-        fetched.unwrap_or_else(|| self.repository.name_of(folder))
+        self.fetcher.display_name(folder).unwrap_or_else(|| self.repository.name_of(folder))
     }
 }
 
@@ -196,12 +194,14 @@ pub(crate) fn find(files: &[PathBuf], places: Places<'_>) -> Vec<Root> {
         }
     }
     let is_inner = |folder: &&PathBuf| {
-        let mut above = folder.ancestors().skip(1);
-        above.any(|above| charts.contains_key(above) && folder.starts_with(above.join("charts")))
+        folder
+            .ancestors()
+            .skip(1)
+            .any(|above| charts.contains_key(above) && folder.starts_with(above.join("charts")))
     };
     let inner: Vec<PathBuf> = charts.keys().filter(is_inner).cloned().collect();
-    let inflated = kustomizations.values().flat_map(|it| &it.inflated);
-    for folder in inner.iter().chain(inflated.map(|it| &it.chart)) {
+    let inflated = kustomizations.values().flat_map(|named| &named.inflated);
+    for folder in inner.iter().chain(inflated.map(|inflated| &inflated.chart)) {
         charts.remove(folder);
     }
     let is_chart = |folder: &Path| charts.contains_key(folder);
@@ -238,10 +238,10 @@ pub(crate) fn generated(folder: &Path, places: Places<'_>) -> Root {
     let mut waiting = vec![folder.to_owned()];
     while let Some(above) = waiting.pop() {
         let entries = fs::read_dir(&above).into_iter().flatten().flatten();
-        for path in entries.map(|it| it.path()) {
-            let is_manifest = path.extension().is_some_and(|it| it == "yaml" || it == "yml");
+        for path in entries.map(|entry| entry.path()) {
+            let is_manifest = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
             let name = path.strip_prefix(folder).unwrap_or(&path).to_owned();
-            if path.is_symlink() || path.file_name().is_some_and(|it| it == GIT) {
+            if path.is_symlink() || path.file_name().is_some_and(|file_name| file_name == GIT) {
                 continue;
             } else if RootKind::Kustomization.file_in(&path).is_some() {
                 root.take_in(&BTreeMap::new(), &path, places);
@@ -265,7 +265,7 @@ pub(crate) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool
         let inner = path.strip_prefix(above).unwrap_or(path);
         let first = inner.iter().next().unwrap_or_default();
         let is_own = inner.iter().count() == 1 && inner.extension().is_some();
-        is_chart(above) && (is_own || PARTS.iter().any(|it| first == *it))
+        is_chart(above) && (is_own || PARTS.iter().any(|part| first == *part))
     })
 }
 
@@ -276,14 +276,14 @@ fn chart(folder: &Path) -> Option<Root> {
     let real = real(folder)?;
     let text = text_inside(&real, &real.join(CHART), MAX_ROOT_FILE);
     // Helm decides which files are valid, for example those with duplicate keys.
-    let chart = serde_saphyr::from_str(text.as_deref().unwrap_or_default());
-    let chart: Chart = chart.unwrap_or_default();
+    let chart: Chart =
+        serde_saphyr::from_str(text.as_deref().unwrap_or_default()).unwrap_or_default();
     let release = match chart.kind.as_str() {
         "library" => String::new(),
         _ => release(&chart.name),
     };
     Some(Root {
-        folder: shown(folder),
+        folder: display_name(folder),
         release,
         refused: text.err().map(|error| format!("its {CHART} cannot be read: {error}").into()),
         ..Root::new(RootKind::Chart, &real)
@@ -293,9 +293,12 @@ fn chart(folder: &Path) -> Option<Root> {
 /// A release name that Helm accepts: a DNS label of at most 53 characters
 /// (<https://helm.sh/docs/chart_best_practices/conventions/>).
 fn release(chart: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    let name = chart.to_ascii_lowercase();
-    let name: String = name.chars().map(plain).take(53).collect();
+    let name: String = chart
+        .to_ascii_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(53)
+        .collect();
     match name.trim_matches('-') {
         "" => "release".to_owned(),
         name => name.to_owned(),
@@ -330,7 +333,7 @@ impl Named {
         let file = RootKind::Kustomization.file_in(real_folder)?;
         let read = Kustomization::read(&text_inside(top, &file, MAX_ROOT_FILE).ok()?)?;
         let mut named = Self {
-            folder: shown(folder),
+            folder: display_name(folder),
             is_component: read.is_component,
             files: BTreeSet::from([file.clone()]),
             changes: read.changes,
@@ -364,11 +367,12 @@ impl Named {
         }
         for (number, chart) in read.charts.iter().enumerate() {
             let home = read.chart_home.as_deref().unwrap_or("charts");
-            let folder = real(&normal(&real_folder.join(home).join(chart.folder())));
-            let folder = folder.filter(|it| it.join(CHART).is_file() && is_inside(top, it));
-            match folder.map_or_else(|| places.fetcher.inflated(chart), Ok) {
+            let located = real(&normal(&real_folder.join(home).join(chart.folder())))
+                .filter(|found| found.join(CHART).is_file() && is_inside(top, found))
+                .map_or_else(|| places.fetcher.inflated(chart), Ok);
+            match located {
                 Ok(found) => {
-                    named.inflated.push(Inflated { file: file.clone(), number, chart: found })
+                    named.inflated.push(Inflated { file: file.clone(), number, chart: found });
                 }
                 Err(reason) => drop(named.refused.get_or_insert(reason)),
             }
@@ -380,7 +384,7 @@ impl Named {
     /// Adds a file that the kustomization in `file` names. Kustomize refuses files outside its
     /// folder, but Flux does not.
     fn take(&mut self, name: &str, path: PathBuf, file: &Path, top: &Path) {
-        let is_outside = file.parent().is_some_and(|it| !path.starts_with(it));
+        let is_outside = file.parent().is_some_and(|folder| !path.starts_with(folder));
         if is_outside && is_inside(top, &path) {
             self.put(name, file, path.clone());
         }
@@ -389,7 +393,7 @@ impl Named {
 
     /// Adds a resource that kustomize must find elsewhere than its name says.
     fn put(&mut self, name: &str, file: &Path, base: PathBuf) {
-        if self.fetched.iter().any(|it| it.name == name) {
+        if self.fetched.iter().any(|fetched| fetched.name == name) {
             return;
         }
         if self.fetched.len() == MAX_OUTSIDE {
@@ -406,8 +410,8 @@ impl Named {
     /// Follows every name in any field, because kustomize reads more fields than are known here.
     fn reach(&mut self, read: &Kustomization, real_folder: &Path, top: &Path) {
         for text in &read.texts {
-            if self.fetched.iter().any(|it| it.name == *text)
-                || read.charts.iter().any(|it| it.repo == *text)
+            if self.fetched.iter().any(|fetched| fetched.name == *text)
+                || read.charts.iter().any(|chart| chart.repo == *text)
             {
                 continue;
             }
@@ -419,7 +423,7 @@ impl Named {
             let leads_above = Path::new(text).is_relative() && !path.starts_with(top);
             let found = real(&path);
             let is_folder = found.is_some() && RootKind::Kustomization.file_in(&path).is_some();
-            let is_outside = found.as_deref().is_some_and(|it| !is_inside(top, it));
+            let is_outside = found.as_deref().is_some_and(|found| !is_inside(top, found));
             if leads_above || is_folder && is_outside {
                 let reason = format!("it names {text}, which is outside of {}", top.display());
                 self.refused.get_or_insert(reason.into());
@@ -427,9 +431,8 @@ impl Named {
                 if is_folder {
                     self.reached.insert(found);
                 } else if read.has_plugins && found.is_file() && self.url.is_none() {
-                    let text = text_inside(top, &found, MAX_ROOT_FILE);
-                    self.url = match text {
-                        Ok(text) => url_in(&text).map(str::to_owned),
+                    self.url = match text_inside(top, &found, MAX_ROOT_FILE) {
+                        Ok(content) => url_in(&content).map(str::to_owned),
                         Err(_) => Some(found.display().to_string()),
                     };
                 }
@@ -440,42 +443,45 @@ impl Named {
 
 /// The word in the text that contains a URL.
 fn url_in(text: &str) -> Option<&str> {
-    let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
-    words.find(|word| word.contains("://"))
+    text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\''))
+        .find(|word| word.contains("://"))
 }
 
 /// The kustomizations that no other one names. Of those that only name each other, the first one
 /// stands for all.
 fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
-    let named: BTreeSet<&PathBuf> = all
+    let included: BTreeSet<&PathBuf> = all
         .iter()
-        .flat_map(|(folder, it)| it.folders.iter().filter(move |other| *other != folder))
+        .flat_map(|(folder, named)| named.folders.iter().filter(move |other| *other != folder))
         .collect();
     let mut reached: BTreeSet<PathBuf> = BTreeSet::new();
     let mut roots = Vec::new();
-    let (first, rest): (Vec<_>, Vec<_>) = all.iter().partition(|(path, _)| !named.contains(path));
-    for (real, it) in first.into_iter().chain(rest) {
-        if it.is_component || reached.contains(real) {
+    let (first, rest): (Vec<_>, Vec<_>) =
+        all.iter().partition(|(path, _)| !included.contains(path));
+    for (real, named) in first.into_iter().chain(rest) {
+        if named.is_component || reached.contains(real) {
             continue;
         }
-        let parts = reached_from(all, real, places, |part| &part.folders);
+        let parts = reached_from(all, real, places, |kustomization| &kustomization.folders);
         let mut files = BTreeMap::new();
         for (_, part) in &parts {
             files.extend(part.files.iter().map(|file| (file.clone(), None)));
         }
         let changing = parts.iter().filter(|(_, part)| part.changes || part.moves);
         for (folder, part) in changing.rev() {
-            for (inner, changed) in reached_from(all, folder, places, |part| &part.folders) {
+            let changeable =
+                reached_from(all, folder, places, |kustomization| &kustomization.folders);
+            for (inner, changed) in changeable {
                 // Files in the folder of a kustomization already get its namespace when they are
                 // read.
                 if part.changes || inner != *folder {
-                    let files_of_it = changed.files.iter().cloned();
-                    files.extend(files_of_it.map(|file| (file, Some(part.folder.clone()))));
+                    let changed_by = |file: &PathBuf| (file.clone(), Some(part.folder.clone()));
+                    files.extend(changed.files.iter().map(changed_by));
                 }
             }
         }
         let mut root = Root {
-            folder: it.folder.clone(),
+            folder: named.folder.clone(),
             top: places.repository.top_of(real).to_owned(),
             files,
             ..Root::new(RootKind::Kustomization, real)
@@ -505,10 +511,10 @@ fn reached_from<'a>(
         let part = match all.get(&folder) {
             Some(part) => Cow::Borrowed(part),
             // The base is outside the checked folders.
-            None => {
-                let read = Named::read(&folder, &folder, places);
-                Cow::Owned(read.unwrap_or_else(|| unreadable(&folder, places.repository)))
-            }
+            None => Cow::Owned(
+                Named::read(&folder, &folder, places)
+                    .unwrap_or_else(|| unreadable(&folder, places.repository)),
+            ),
         };
         waiting.extend(of(&part).iter().cloned());
         parts.push((folder, part));
@@ -540,7 +546,7 @@ fn real(path: &Path) -> Option<PathBuf> {
 }
 
 /// The folder as it is shown in messages.
-fn shown(folder: &Path) -> PathBuf {
+fn display_name(folder: &Path) -> PathBuf {
     match folder.strip_prefix(".").unwrap_or(folder) {
         plain if plain.as_os_str().is_empty() => PathBuf::from("."),
         plain => plain.components().collect(),

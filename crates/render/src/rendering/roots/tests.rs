@@ -100,7 +100,7 @@ fn what_a_kustomization_may_change_is_all_that_it_reaches() {
         ("web/base/base.yaml", Some("web")),
         ("web/base/in/in.yaml", Some("web")),
     ] {
-        let expected = changed_by.map(|it| folder.path().join(it));
+        let expected = changed_by.map(|inner| folder.path().join(inner));
         assert_eq!(root.files[&real.join(file)], expected, "{file}");
     }
 }
