@@ -292,12 +292,16 @@ pub(super) fn claim(case: &CaseEntry) -> String {
 
 /// The waiting pods, their nodes and the time that they have waited.
 pub(super) fn waiting(case: &CaseEntry) -> String {
-    let pods = case.waiting.iter().take(NAMED).map(|waiting| {
-        let node = waiting.node.as_ref().map_or_else(String::new, |node| format!(" on {node}"));
-        let (pod, workload) = (&waiting.pod, &waiting.workload);
-        format!("{pod} of {workload}{node}{}", so_far(waiting))
-    });
-    let mut pods: Vec<String> = pods.collect();
+    let mut pods: Vec<String> = case
+        .waiting
+        .iter()
+        .take(NAMED)
+        .map(|waiting| {
+            let node = waiting.node.as_ref().map_or_else(String::new, |node| format!(" on {node}"));
+            let (pod, workload) = (&waiting.pod, &waiting.workload);
+            format!("{pod} of {workload}{node}{}", so_far(waiting))
+        })
+        .collect();
     if case.waiting.len() > NAMED {
         pods.push(format!("{} more", case.waiting.len() - NAMED));
     }

@@ -474,9 +474,12 @@ fn says_what_is_explained(words: &str) {
         if known.causes == ["other"] {
             continue;
         }
-        let links: Vec<String> =
-            known.causes.iter().map(|code| format!("[`{code}`](#{code})")).collect();
-        let links = links.join(", ");
+        let links = known
+            .causes
+            .iter()
+            .map(|code| format!("[`{code}`](#{code})"))
+            .collect::<Vec<_>>()
+            .join(", ");
         let way_out = match ways_out.iter().find(|(fix, _)| *fix == known.fix) {
             Some((_, title)) => format!("[The same way out](#{}).", anchor(title)),
             None => known.fix.to_owned(),
