@@ -41,10 +41,12 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
     let mut ways = Vec::new();
     // A remedy that is applied only on request does not count.
     let by_default = Hints { names_remedy: false, ..options };
-    let fixable: BTreeSet<String> = reported()
-        .filter(|located| left_alone(located, by_default).is_none())
-        .map(|located| located.finding.object.to_string())
-        .collect();
+    let (fixable, left): (Vec<&Located>, Vec<&Located>) =
+        reported().partition(|located| left_alone(located, by_default).is_none());
+    let objects = |found: Vec<&Located>| -> BTreeSet<String> {
+        found.into_iter().map(|located| located.finding.object.to_string()).collect()
+    };
+    let fixable = &objects(fixable) - &objects(left);
     if fixable.len() > 1 && !options.fix && !options.diff {
         let objects = fixable.len();
         ways.push(format!("`check --fix` repairs {objects} objects; `check --diff` shows how."));

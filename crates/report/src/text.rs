@@ -189,20 +189,35 @@ fn picture<'r>(
     let (_, first) = together[0];
     let finding = &first.finding;
     let rule = finding.rule;
-    let is_known = said.helps.iter().any(|(known, _)| *known == rule);
+    // The help of a rule may stand under another one.
+    let is_known = said.pictures.get(rule).is_some_and(|shown| *shown > 1)
+        && said.helps.iter().any(|(known, _)| *known == rule);
     let headline = format!("{}: {}", finding.object, consequence(first));
     let title = titled(&headline, rule, style.width);
     let mut group = at_fault(together[0], title, !is_known, style);
-    let also = others(together, consequence);
-    group = group.elements(also.iter().map(|sentence| note(sentence, style)));
-    if let Some(help) = help(first) {
-        if said.helps.contains(&(rule, help.clone())) {
-            return group;
+    group = group.elements(help_once(first, style, said));
+    for (sentence, (_, other)) in others(together, consequence).iter().zip(&together[1..]) {
+        group = group.element(note(sentence, style));
+        if help(other) != help(first) {
+            group = group.elements(help_once(other, style, said));
         }
-        group = group.element(Level::HELP.message(wrapped(&help, style.width)));
-        said.helps.push((rule, help));
     }
     group.elements((!is_known).then(|| more_of(rule)))
+}
+
+/// The help for the finding, unless it was printed for the same rule before.
+fn help_once<'r>(
+    located: &'r Located,
+    style: Style,
+    said: &mut Said<'r>,
+) -> Option<Message<'static>> {
+    let said_help = (located.finding.rule, help(located)?);
+    if said.helps.contains(&said_help) {
+        return None;
+    }
+    let message = Level::HELP.message(wrapped(&said_help.1, style.width));
+    said.helps.push(said_help);
+    Some(message)
 }
 
 /// A finding with its title, the lines at fault, and the other places where they are rendered; with
