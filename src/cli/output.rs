@@ -10,15 +10,17 @@ use clap::{Args, ValueEnum};
 
 use super::error::CommandError;
 use super::format;
-use report::{Earlier, Format, Report, Style, Summary, WIDEST, safe};
+use report::{Earlier, Format, Report, Style, WIDEST, safe};
 
-/// The least that makes a command fail.
+/// A result that makes a command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FailOn {
     /// What the webhook would refuse or repair
     Deny,
     /// Warnings too
     Warn,
+    /// Anything that could not be judged too
+    Incomplete,
 }
 
 /// How findings are reported, and which of them make a command fail.
@@ -40,9 +42,9 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "EARLIER.json")]
     pub compare: Option<PathBuf>,
 
-    /// Mildest finding that makes the exit code 1
-    #[arg(long, value_enum, default_value_t = FailOn::Deny)]
-    pub fail_on: FailOn,
+    /// Mildest finding that makes the exit code 1; "incomplete" may be added: warn,incomplete
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [FailOn::Deny])]
+    pub fail_on: Vec<FailOn>,
 
     /// Exit with 0 whatever is found
     #[arg(long, conflicts_with = "fail_on")]
@@ -78,15 +80,24 @@ impl ReportArgs {
         }
     }
 
-    /// The exit code. Findings outweigh what could not be read or judged.
-    pub(super) const fn exit_code(&self, summary: &Summary, is_incomplete: bool) -> u8 {
-        let failing = match self.fail_on {
-            FailOn::Deny => summary.deny + summary.fix,
-            FailOn::Warn => summary.reported(),
+    /// Whether the command fails if something could not be judged.
+    pub(super) fn must_be_complete(&self) -> bool {
+        self.fail_on.contains(&FailOn::Incomplete)
+    }
+
+    /// The exit code. Findings outweigh what could not be read. `is_blind` says that something
+    /// could not be read, or that there was nothing to judge.
+    pub(super) fn exit_code(&self, report: &Report, is_blind: bool) -> u8 {
+        let summary = &report.summary;
+        let failing = if self.fail_on.contains(&FailOn::Warn) {
+            summary.reported()
+        } else {
+            summary.deny + summary.fix
         };
-        if failing + summary.stuck > 0 && !self.exit_zero {
+        let lacks_something = self.must_be_complete() && !report.is_complete();
+        if (failing + summary.stuck > 0 || lacks_something) && !self.exit_zero {
             1
-        } else if is_incomplete {
+        } else if is_blind {
             2
         } else {
             0

@@ -30,7 +30,7 @@ pub(super) type Placed = (Vec<Located>, Vec<Notice>);
 pub(super) fn collect(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Report {
     let mut report = Report {
         unread: parsed.reading.unread.clone(),
-        unopened: parsed.reading.unopened.clone(),
+        not_judged: parsed.reading.not_judged.clone(),
         summary: parsed.reading.summary.clone(),
         ..Report::default()
     };
@@ -162,7 +162,10 @@ impl FileText<'_> {
         }
         if let Some(release) = self.origin.release() {
             let owner = release.owner.to_string();
-            let of_template = || written::of_template(known, field, files.top(), owner, files);
+            let of_template = || {
+                let (template, object) = (known.template.as_deref()?, &known.reference);
+                written::of_template(template, object, field, files.top(), owner, files)
+            };
             return release.leaves(field).then(of_template).flatten().unwrap_or_else(|| {
                 let holder = &self.parsed.reading.texts[release.place.source].source;
                 written::of_release(release, holder, files)

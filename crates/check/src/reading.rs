@@ -1,17 +1,18 @@
 //! The first stage: reads the objects from the texts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::files::Files;
 use super::namespace::Namespaces;
 use super::neighbours::Neighbours;
 use super::text::Text;
-use manifest::delivery::Delivery;
-use manifest::error::ReadError;
+use super::written::of_template;
+use manifest::delivery::{Delivery, Role};
+use manifest::error::{ReadError, RenderedFrom};
 use manifest::objects::{Item, read_objects};
 use manifest::source::Source;
-use report::{Summary, Unopened, Unread};
+use report::{NotJudged, Summary, Unread};
 
 /// Texts, and the objects that were read from them.
 #[derive(Default)]
@@ -24,8 +25,8 @@ pub struct Reading {
     pub parts: HashSet<PathBuf>,
     /// The files and documents that could not be read.
     pub unread: Vec<Unread>,
-    /// The charts, kustomizations and opaque objects that could not be rendered.
-    pub unopened: Vec<Unopened>,
+    /// Everything that could have had findings and is not judged, except unreadable files.
+    pub not_judged: Vec<NotJudged>,
     /// The files of each chart that was not rendered.
     pub unrendered_charts: Vec<Vec<Source>>,
     /// The counts, except those of the objects and the findings.
@@ -56,16 +57,24 @@ impl Reading {
         let read = read_objects(&texts[first..], true);
         let summary = &mut self.summary;
         summary.others += read.others;
-        summary.templates += read.templates;
+        let template =
+            |number: usize| NotJudged::template(texts[first + number].source.name.clone());
+        self.not_judged.extend(read.templates.into_iter().map(template));
         for (kind, count) in read.skipped {
             *summary.skipped.entry(kind).or_default() += count;
         }
-        let named: HashMap<&str, _> =
-            texts.iter().map(|text| (text.source.name.as_str(), &text.source)).collect();
-        self.unread.extend(read.errors.into_iter().map(|error| {
-            let source = named.get(error.file.as_str()).copied();
-            unread(error, source, files)
-        }));
+        let named: HashMap<&str, &Text> =
+            texts.iter().map(|text| (text.source.name.as_str(), text)).collect();
+        for error in read.errors {
+            let text = named.get(error.file.as_str());
+            let at_template = text.and_then(|text| unread_template(&error, text, files));
+            let found =
+                at_template.unwrap_or_else(|| unread(error, text.map(|text| &text.source), files));
+            // Several overlays may render the same object.
+            if !self.unread.contains(&found) {
+                self.unread.push(found);
+            }
+        }
         for mut item in read.items {
             item.place.source += first;
             let text = &texts[item.place.source];
@@ -95,10 +104,45 @@ impl Reading {
         texts.map(around).collect()
     }
 
+    /// The files, with links followed, of the judged objects and the releases in the `wanted` texts;
+    /// for an object without a file, its folder.
+    pub fn files_of(&self, wanted: impl Fn(usize) -> bool, files: &dyn Files) -> BTreeSet<PathBuf> {
+        let objects = self
+            .objects
+            .iter()
+            .filter(|known| known.is_judged())
+            .map(|known| (known.place.source, known.template.as_deref()));
+        let releases = self
+            .deliveries
+            .iter()
+            .filter(|delivery| delivery.role == Role::Release)
+            .map(|delivery| (delivery.place.source, delivery.template.as_deref()));
+        let names: BTreeSet<&str> = objects
+            .chain(releases)
+            .filter(|(text, _)| wanted(*text))
+            .map(|(text, template)| template.unwrap_or(&self.texts[text].source.name))
+            .collect();
+        names.into_iter().filter_map(|name| files.real(name.as_ref())).collect()
+    }
+
     /// Leaves out the objects of these texts, which other texts replace.
     pub fn leave_out(&mut self, texts: &HashSet<usize>) {
         self.objects.retain(|known| !texts.contains(&known.place.source));
     }
+}
+
+/// The error of a rendered object, at the field in the file from which it was rendered.
+fn unread_template(error: &ReadError, text: &Text, files: &dyn Files) -> Option<Unread> {
+    let RenderedFrom { template, object, field } = error.rendered.as_deref()?;
+    let top = text.root().map_or(files.top(), |root| root.top.as_path());
+    let place = of_template(template, object, field, top, String::new(), files)?;
+    let message = error.problem.to_string();
+    Some(Unread {
+        file: place.file,
+        path: place.path,
+        at: Some((place.line.number, place.line.column)),
+        message: format!("{} in {field}.", message.trim_end_matches('.')),
+    })
 }
 
 /// Converts the error for reports. `source` is the source of the error, if it could be opened.

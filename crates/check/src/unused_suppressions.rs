@@ -60,7 +60,7 @@ pub fn unused_exemptions(
     files: &dyn Files,
 ) -> Vec<Notice> {
     let all_seen = report.unread.is_empty()
-        && report.summary.unopened.is_empty()
+        && report.not_judged.is_empty()
         && !is_unknown(report.findings.iter().map(|located| &located.finding));
     if !all_seen {
         return Vec::new();

@@ -22,27 +22,30 @@ const MAX_ROOT_FILE: u64 = 1 << 20;
 /// of the root are read.
 pub(super) fn of_root(root: &Root, known: &Item, field: &str, files: &dyn Files) -> Place {
     let folder = shown(&root.folder);
-    of_template(known, field, &root.top, folder.clone(), files).unwrap_or_else(|| {
+    let found = known.template.as_deref().and_then(|template| {
+        of_template(template, &known.reference, field, &root.top, folder.clone(), files)
+    });
+    found.unwrap_or_else(|| {
         let text = files.text(&root.top, &root.file, MAX_ROOT_FILE);
         let line = first_line(&text.unwrap_or_default());
         line::in_file(line, shown(&root.file), Some(folder), files)
     })
 }
 
-/// The line of the file from which the object was rendered, or the start of that file. `None` if
-/// the file is not in the folder `top` or cannot be read. `rendered` is the chart, kustomization or
-/// release that messages name.
+/// The line of the file `template`, from which the object was rendered, or the start of that file.
+/// `None` if the file is not in the folder `top` or cannot be read. `rendered` is the chart,
+/// kustomization or release that messages name.
 pub(super) fn of_template(
-    known: &Item,
+    template: &str,
+    object: &ObjectRef,
     field: &str,
     top: &Path,
     rendered: String,
     files: &dyn Files,
 ) -> Option<Place> {
-    let from = known.template.as_deref()?;
-    let text = files.text(top, Path::new(from), MAX_BYTES)?;
-    let line = line_of(&text, &known.reference, field).unwrap_or_else(|| first_line(&text));
-    Some(line::in_file(line, from.to_owned(), Some(rendered), files))
+    let text = files.text(top, Path::new(template), MAX_BYTES)?;
+    let line = line_of(&text, object, field).unwrap_or_else(|| first_line(&text));
+    Some(line::in_file(line, template.to_owned(), Some(rendered), files))
 }
 
 /// The place of an object from standard input in the file that its text names as its source, if

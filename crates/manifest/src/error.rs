@@ -3,6 +3,7 @@
 use super::builder::MAX_DEPTH;
 use super::decode::DecodeError;
 use super::source::MAX_BYTES;
+use engine::model::object::ObjectRef;
 
 /// Something wrong at one place of a document's text.
 #[derive(Debug)]
@@ -130,12 +131,25 @@ pub struct ReadError {
     pub at: Option<(usize, usize)>,
     /// The problem.
     pub problem: Problem,
+    /// The source of the object, if it is rendered.
+    pub rendered: Option<Box<RenderedFrom>>,
+}
+
+/// The source of a rendered object.
+#[derive(Debug)]
+pub struct RenderedFrom {
+    /// The file from which it was rendered.
+    pub template: String,
+    /// The object.
+    pub object: ObjectRef,
+    /// The path of the field at fault.
+    pub field: String,
 }
 
 impl ReadError {
     /// A problem of the whole file.
     pub(super) fn whole(file: &str, problem: Problem) -> Self {
-        Self { file: file.to_owned(), at: None, problem }
+        Self { file: file.to_owned(), at: None, problem, rendered: None }
     }
 
     /// A problem at a line and column of the file.

@@ -68,8 +68,8 @@ pub fn apply(
     if !errors.is_empty() {
         return Err(FactsError::Unreadable(errors));
     }
-    if read.templates > 0 {
-        return Err(FactsError::Placeholders { paths: paths(), count: read.templates });
+    if !read.templates.is_empty() {
+        return Err(FactsError::Placeholders { paths: paths(), count: read.templates.len() });
     }
     if !has_facts {
         return Err(FactsError::Nothing { paths: paths() });

@@ -1,9 +1,10 @@
 //! Finds the files to read.
 
+use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, WalkBuilder};
@@ -11,6 +12,8 @@ use ignore::{DirEntry, WalkBuilder};
 use super::error::{Problem, ReadError};
 use super::kustomization::FILE_NAMES;
 use super::source::{Source, read, shown, text_of};
+use super::split::parts;
+use super::template::may_be_a_manifest;
 
 /// Extensions of the files that are read in directories.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
@@ -23,6 +26,9 @@ const FOREIGN: [&str; 4] = ["vendor", "node_modules", "site-packages", "__pycach
 
 /// The file that marks a directory as a virtual environment of Python (PEP 405).
 const VIRTUAL_ENVIRONMENT: &str = "pyvenv.cfg";
+
+/// The folder of Git's own files, or the file that names it in a worktree.
+const GIT: &str = ".git";
 
 /// Globs of paths to leave out when directories are searched. They are read like a `.gitignore` at
 /// the top of the searched directory.
@@ -64,13 +70,29 @@ pub struct Found {
     pub sources: Vec<Source>,
     /// The files and directories that could not be opened.
     pub errors: Vec<ReadError>,
-    /// The number of links in directories that were not followed, because they lead out of the
-    /// directory or nowhere.
-    pub links: usize,
-    /// The number of templates of manifests (`web.yaml.j2`), which are recognized by name and not
-    /// read.
-    pub templates: usize,
+    /// The links in directories that were not followed, because they lead out of the directory or
+    /// nowhere.
+    pub links: Vec<PathBuf>,
+    /// The templates of manifests (`web.yaml.j2`), which must be rendered first.
+    pub templates: Vec<Source>,
+    /// The hidden files.
+    pub hidden: Vec<Hidden>,
     seen: HashSet<PathBuf>,
+}
+
+/// A hidden file in a directory, which is a source only if it is named.
+#[derive(Debug)]
+pub struct Hidden {
+    /// The file.
+    pub source: Source,
+    /// The hidden folder around it, or the file itself.
+    pub top: PathBuf,
+}
+
+impl Borrow<Source> for Hidden {
+    fn borrow(&self) -> &Source {
+        &self.source
+    }
 }
 
 /// Finds the manifests under `paths`: a file is taken with any name, a directory is searched for
@@ -93,6 +115,11 @@ pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found
             Err(error) => found.unreadable(path, error),
         }
     }
+    // Another path, or another link, may lead to the same file.
+    let Found { links, hidden, seen, .. } = &mut found;
+    let is_seen = |path: &Path| fs::canonicalize(path).is_ok_and(|real| seen.contains(&real));
+    links.retain(|link| !is_seen(link));
+    hidden.retain(|file| file.source.path().is_none_or(|path| !is_seen(path)));
     found
 }
 
@@ -136,6 +163,7 @@ impl Found {
     fn directory(&mut self, root: &Path, exclude: &Exclude) {
         let (top, exclude) = (root.to_owned(), exclude.clone());
         let walk = WalkBuilder::new(root)
+            .hidden(false)
             .sort_by_file_name(Ord::cmp)
             .filter_entry(move |entry| entry.depth() == 0 || is_searched(entry, &top, &exclude))
             .build();
@@ -154,16 +182,22 @@ impl Found {
                 }
             };
             let path = entry.path();
-            self.templates += usize::from(is_template_name(path));
-            let Some(kind) = entry.file_type().filter(|_| is_manifest_name(path)) else {
-                continue;
-            };
-            if kind.is_symlink() {
+            let Some(kind) = entry.file_type() else { continue };
+            let source = || Source::file(path.to_owned(), None, false);
+            if let Some(top) = hidden_top(path, root) {
+                if kind.is_file() && is_manifest_name(path) {
+                    self.hidden.push(Hidden { source: source(), top });
+                }
+            } else if !is_manifest_name(path) {
+                if kind.is_file() && is_template_name(path) && may_hold_a_manifest(&source()) {
+                    self.templates.push(source());
+                }
+            } else if kind.is_symlink() {
                 let inside = fs::canonicalize(path).is_ok_and(|target| is_inside(&target));
                 match fs::metadata(path) {
                     Ok(target) if inside && target.is_file() => self.file(path, false),
                     Ok(target) if inside && target.is_dir() => {}
-                    _ => self.links += 1,
+                    _ => self.links.push(path.to_owned()),
                 }
             } else if kind.is_file() {
                 self.file(path, false);
@@ -179,6 +213,20 @@ fn is_template_name(path: &Path) -> bool {
         && stem.is_some_and(|stem| is_manifest_name(Path::new(stem)))
 }
 
+/// Whether a document of a template may be a manifest after rendering.
+fn may_hold_a_manifest(template: &Source) -> bool {
+    let text = template.text().unwrap_or_default();
+    parts(&text).iter().any(|part| may_be_a_manifest(part.text))
+}
+
+/// The first hidden file or folder on the way from `root` to `path`.
+fn hidden_top(path: &Path, root: &Path) -> Option<PathBuf> {
+    let inner = path.strip_prefix(root).ok()?;
+    let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    let depth = inner.components().position(is_hidden)?;
+    Some(root.join(inner.components().take(depth + 1).collect::<PathBuf>()))
+}
+
 /// Whether an entry below `top` is read or searched.
 fn is_searched(entry: &DirEntry, top: &Path, exclude: &Exclude) -> bool {
     let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
@@ -186,7 +234,7 @@ fn is_searched(entry: &DirEntry, top: &Path, exclude: &Exclude) -> bool {
         && (FOREIGN.iter().any(|name| entry.file_name() == *name)
             || entry.path().join(VIRTUAL_ENVIRONMENT).is_file());
     let inner = entry.path().strip_prefix(top).unwrap_or(entry.path());
-    !foreign && !exclude.0.matched(inner, is_directory).is_ignore()
+    !foreign && entry.file_name() != GIT && !exclude.0.matched(inner, is_directory).is_ignore()
 }
 
 fn path_of(error: &ignore::Error) -> Option<&Path> {
@@ -373,7 +421,7 @@ mod tests {
         }
         let found = find_in(&[root, &root.join("a/x.yaml")]);
         assert_eq!(names(&found, root), ["a/x.yaml", "mounted.yaml"]);
-        assert_eq!((found.links, found.errors.len()), (3, 0));
+        assert_eq!((found.links.len(), found.errors.len()), (3, 0));
     }
 
     #[test]

@@ -39,6 +39,29 @@ pub fn locate(tree: &Tree<'_>, id: Id, path: &str) -> Spot {
     found
 }
 
+/// The path of the innermost field of the object `id` that holds the byte `at`.
+pub(super) fn path_to(tree: &Tree<'_>, id: Id, at: usize) -> String {
+    let holds = |part: Id| {
+        let node = tree.node(part);
+        node.start as usize == at || (node.start as usize..node.end as usize).contains(&at)
+    };
+    let (mut path, mut here) = (String::new(), id);
+    loop {
+        let entry = tree.written_entries(here).find(|(key, value)| holds(*key) || holds(*value));
+        if let Some((key, value)) = entry {
+            let dot = if path.is_empty() { "" } else { "." };
+            path += &format!("{dot}{}", tree.key_text(key).unwrap_or_default());
+            here = value;
+            continue;
+        }
+        let is_list = matches!(tree.node(here).shape, Shape::Sequence);
+        let item = tree.children(here).enumerate().find(|(_, item)| is_list && holds(*item));
+        let Some((number, item)) = item else { return path };
+        path += &format!("[{number}]");
+        here = item;
+    }
+}
+
 /// The spot of an entry. If `key` equals `value`, it is an item or an object, whose first field
 /// stands for it.
 pub(super) fn spot(tree: &Tree<'_>, key: Id, value: Id) -> Spot {

@@ -4,11 +4,11 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 
 use super::delivery::{Delivery, Role};
-use super::error::{Fault, Problem, ReadError};
+use super::error::{Fault, Problem, ReadError, RenderedFrom};
 use super::field_index::FieldIndex;
 use super::fragment;
 use super::helm_hook::HelmHook;
-use super::locate::{Spot, locate};
+use super::locate::{Spot, locate, path_to};
 use super::read::{Position, located, read};
 use super::source::Source;
 use super::template;
@@ -90,8 +90,9 @@ pub struct Objects {
     pub deliveries: Vec<Delivery>,
     /// The number of documents that are not Kubernetes objects.
     pub others: usize,
-    /// The number of documents and objects that are templates and must be rendered first.
-    pub templates: usize,
+    /// The index of the source of each document or object that is a template and must be rendered
+    /// first.
+    pub templates: Vec<usize>,
     /// Manifests that could not be read.
     pub errors: Vec<ReadError>,
 }
@@ -109,7 +110,7 @@ enum Outcome {
 pub fn read_objects<S: Borrow<Source> + Sync>(sources: &[S], outlines: bool) -> Objects {
     let reading = read(sources, |place, manifest| {
         let file = &sources[place.source].borrow().name;
-        outcome(file, place, manifest, outlines)
+        (place.source, outcome(file, place, manifest, outlines))
     });
     let mut objects = Objects {
         others: reading.others,
@@ -117,7 +118,7 @@ pub fn read_objects<S: Borrow<Source> + Sync>(sources: &[S], outlines: bool) -> 
         errors: reading.errors,
         ..Objects::default()
     };
-    for outcome in reading.objects {
+    for (source, outcome) in reading.objects {
         match outcome {
             Outcome::Skipped(kind) => *objects.skipped.entry(kind.into()).or_default() += 1,
             Outcome::Delivery(delivery) => {
@@ -127,7 +128,7 @@ pub fn read_objects<S: Borrow<Source> + Sync>(sources: &[S], outlines: bool) -> 
                 }
                 objects.deliveries.push(*delivery);
             }
-            Outcome::Template => objects.templates += 1,
+            Outcome::Template => objects.templates.push(source),
             Outcome::Wrong(error) => objects.errors.push(*error),
             Outcome::Item(item) => objects.items.push(*item),
         }
@@ -161,8 +162,28 @@ fn outcome(file: &str, place: Position, manifest: &Manifest<'_, '_>, outlines: b
         })),
         // A patch may have any value in the place of a list or a number.
         Err(_) if missing.is_some() || template::is_template(part.text) => Outcome::Template,
-        Err(fault) => Outcome::Wrong(Box::new(located(file, tree.lines(), part, fault))),
+        Err(fault) => {
+            let rendered = rendered_from(manifest, fault.at).map(Box::new);
+            let error = located(file, tree.lines(), part, fault);
+            Outcome::Wrong(Box::new(ReadError { rendered, ..error }))
+        }
     }
+}
+
+/// The source of the object, if it is rendered, and its field at the byte `at`.
+fn rendered_from(manifest: &Manifest<'_, '_>, at: usize) -> Option<RenderedFrom> {
+    let (tree, id) = (manifest.tree, manifest.id);
+    let name = tree.entry(id, "metadata").and_then(|(_, metadata)| tree.string(metadata, "name"));
+    Some(RenderedFrom {
+        template: manifest.part.template()?.to_owned(),
+        object: ObjectRef {
+            api_version: manifest.api_version.into(),
+            kind: manifest.kind.into(),
+            namespace: None,
+            name: name.unwrap_or_default().into(),
+        },
+        field: path_to(tree, id, at),
+    })
 }
 
 /// Reads an object. A placeholder in the place of something other than text is read as a missing
@@ -276,7 +297,7 @@ mod tests {
                 format!("{}{missing}{}", item.reference, notes.concat())
             })
             .collect();
-        summary.extend((read.templates > 0).then(|| "template".to_owned()));
+        summary.extend((!read.templates.is_empty()).then(|| "template".to_owned()));
         summary.extend((read.others > 0).then(|| "other".to_owned()));
         summary.extend(read.skipped.keys().map(|kind| format!("skipped {kind}")));
         summary.extend(read.errors.iter().map(ToString::to_string));

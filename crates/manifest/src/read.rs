@@ -37,15 +37,15 @@ pub struct ParsedFile<T> {
     pub objects: Vec<T>,
     /// The number of documents that are not Kubernetes objects, values files for example.
     pub others: usize,
-    /// The number of documents and objects that are templates and must be rendered first.
-    pub templates: usize,
+    /// The index of the source of each document that is a template and must be rendered first.
+    pub templates: Vec<usize>,
     /// Manifests that could not be read; the others are read even so.
     pub errors: Vec<ReadError>,
 }
 
 impl<T> Default for ParsedFile<T> {
     fn default() -> Self {
-        Self { objects: Vec::new(), others: 0, templates: 0, errors: Vec::new() }
+        Self { objects: Vec::new(), others: 0, templates: Vec::new(), errors: Vec::new() }
     }
 }
 
@@ -55,7 +55,7 @@ impl<T> FromIterator<Self> for ParsedFile<T> {
         for reading in readings {
             all.objects.extend(reading.objects);
             all.others += reading.others;
-            all.templates += reading.templates;
+            all.templates.extend(reading.templates);
             all.errors.extend(reading.errors);
         }
         all
@@ -99,7 +99,12 @@ fn read_source<T: Send>(
     let parts = parts(&text);
     // Rendered output has no ytt templates left.
     if !source.rendered && template::is_ytt(&text) {
-        all.templates = parts.iter().filter(|part| !part.is_blank()).count();
+        let (templates, others): (Vec<&Part<'_>>, Vec<&Part<'_>>) = parts
+            .iter()
+            .filter(|part| !part.is_blank())
+            .partition(|part| template::may_be_a_manifest(part.text));
+        all.templates = vec![at; templates.len()];
+        all.others = others.len();
         return all;
     }
     let one = |(number, part)| read_part(source, at, number, part, each);
@@ -126,12 +131,11 @@ fn read_part<T>(
         Ok(Some(tree)) => tree,
         Ok(None) => return reading,
         Err(fault) => {
-            if template::is_template(part.text) {
-                reading.templates += 1;
+            if template::is_template(part.text) && template::may_be_a_manifest(part.text) {
+                reading.templates.push(at);
             } else if template::says_it_is_a_manifest(part.text) {
                 let lines = Lines::of(part.text);
-                let error = located(&source.name, &lines, part, fault);
-                reading.errors.push(error);
+                reading.errors.push(located(&source.name, &lines, part, fault));
             } else {
                 reading.others += 1;
             }
@@ -317,7 +321,7 @@ mod tests {
         ];
         for text in table {
             let read = reading(&[&format!("{HEAD}{text}")]);
-            assert_eq!((read.templates, read.others), (1, 0), "{text}");
+            assert_eq!((&*read.templates, read.others), (&[0][..], 0), "{text}");
             assert!(read.errors.is_empty(), "{text}: {:?}", read.errors);
         }
     }
@@ -329,7 +333,7 @@ mod tests {
             "#@ load(\"@ytt:data\", \"data\")\n---\n{pod}---\n{pod}spec: #@ data.values.spec\n"
         );
         let read = reading(&[&template, &pod]);
-        assert_eq!((read.templates, read.others, read.errors.len()), (2, 0, 0));
+        assert_eq!((&*read.templates, read.others, read.errors.len()), (&[0, 0][..], 0, 0));
         assert_eq!(objects(&read), [(1, 0, &[][..], "v1 Pod a")]);
     }
 

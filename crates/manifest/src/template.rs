@@ -91,18 +91,27 @@ pub(super) fn holds_placeholder(tree: &Tree<'_>, id: Id, path: &str) -> bool {
 /// Whether text that is not YAML names itself as an object of a kind that is read here. Only then
 /// is it a manifest with an error; other text is not reported.
 pub(super) fn says_it_is_a_manifest(text: &str) -> bool {
+    field(text, "apiVersion")
+        .zip(field(text, "kind"))
+        .is_some_and(|(version, kind)| kind == "List" || kind_of(version, kind).is_some())
+}
+
+/// Whether the template says so, or leaves its version or kind to be filled in.
+pub(super) fn may_be_a_manifest(text: &str) -> bool {
+    let is_open = |value: Option<&str>| value.is_none_or(is_placeholder);
+    let (version, kind) = (field(text, "apiVersion"), field(text, "kind"));
+    kind.is_some() && (is_open(version) || is_open(kind) || says_it_is_a_manifest(text))
+}
+
+/// The value on the first line of the text that has the key.
+fn field<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     let json = text.trim_start().starts_with('{');
     let before: &[char] = if json { &['{', ' ', '\t'] } else { &[] };
-    let value = |key: &str| {
-        text.lines().find_map(|line| {
-            let rest = line.trim_start_matches(before).trim_start_matches('"').strip_prefix(key)?;
-            let value = rest.trim_start_matches('"').strip_prefix(':')?.split(" #").next()?;
-            Some(value.trim_matches([' ', '\t', '\r', '"', '\'', ',', '}']))
-        })
-    };
-    value("apiVersion")
-        .zip(value("kind"))
-        .is_some_and(|(version, kind)| kind == "List" || kind_of(version, kind).is_some())
+    text.lines().find_map(|line| {
+        let rest = line.trim_start_matches(before).trim_start_matches('"').strip_prefix(key)?;
+        let value = rest.trim_start_matches('"').strip_prefix(':')?.split(" #").next()?;
+        Some(value.trim_matches([' ', '\t', '\r', '"', '\'', ',', '}']))
+    })
 }
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ impl Checked {
             }))
         });
         json!({
-            "summary": report::summary(&self.report.summary) + why_nothing_was_judged(&self.report.summary),
+            "summary": report::summary(&self.report) + why_nothing_was_judged(&self.report),
             "objects": objects.collect::<Vec<_>>(),
             "asides": self.report.asides(),
         })
@@ -207,10 +207,10 @@ impl Checked {
 }
 
 /// Advice for a text in which nothing was judged.
-const fn why_nothing_was_judged(summary: &report::Summary) -> &'static str {
-    if summary.judged > 0 || summary.unreadable > 0 {
+const fn why_nothing_was_judged(report: &Report) -> &'static str {
+    if report.summary.judged > 0 || !report.unread.is_empty() {
         ""
-    } else if summary.templates > 0 {
+    } else if !report.not_judged.is_empty() {
         " Templates have to be rendered first: paste what `helm template` or `kustomize build` prints."
     } else {
         " There is no workload, claim or autoscaler in the text."

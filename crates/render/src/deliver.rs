@@ -8,14 +8,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Paths;
-use super::discover::{Kustomizations, refuse};
+use super::discover::{CHECK, Kustomizations, refuse};
 use super::fetch::Fetch;
 use super::releases::{self, MAX_DEPTH, Placed, Refused, Release, RenderContext, remotes};
 use super::rendering::release::Job;
 use super::rendering::{Render, Renderer};
 use check::text::Origin;
 use check::{Reading, Text};
-use manifest::source::Source;
+use manifest::source::{Source, shown};
+use report::{Cause, NotJudged};
 
 /// Adds the objects that the releases among the texts deliver.
 ///
@@ -42,6 +43,8 @@ pub(super) fn deliver(
     };
     delivering.deliver()?;
     let superseded = delivering.superseded();
+    let unlisted = delivering.unlisted(&superseded);
+    delivering.reading.not_judged.extend(unlisted);
     delivering.report(&superseded);
     Ok(delivering.end(&superseded))
 }
@@ -244,6 +247,41 @@ impl Delivering<'_> {
         superseded
     }
 
+    /// The files of objects and releases in a folder that a release delivers, but without them,
+    /// because no kustomization lists them.
+    fn unlisted(&self, superseded: &HashSet<usize>) -> Vec<NotJudged> {
+        let texts = &self.reading.texts;
+        let repository = self.paths.input.repository;
+        let refused = self.refused.iter().filter(|refused| !superseded.contains(&refused.holder));
+        let in_doubt: Vec<&PathBuf> = refused.flat_map(|refused| &refused.folders).collect();
+        let generated: HashSet<&Path> = self
+            .numbered()
+            .filter(|(number, release)| {
+                !superseded.contains(number) && release.chart.is_generated()
+            })
+            .filter_map(|(_, release)| Some(release.chart.folder()?.as_path()))
+            .collect();
+        // The values of a chart decide which of its files have objects.
+        let is_below = |text: &Text| {
+            let root = match &text.origin {
+                Origin::Kustomization(root) => Some(root.real.as_path()),
+                _ => text.file(),
+            };
+            root.is_some_and(|path| path.ancestors().any(|above| generated.contains(above)))
+        };
+        let kept = self.reading.files_of(|text| !superseded.contains(&text), repository);
+        self.reading
+            .files_of(|text| superseded.contains(&text) && is_below(&texts[text]), repository)
+            .difference(&kept)
+            .filter(|file| file.is_file() && !in_doubt.iter().any(|top| file.starts_with(top)))
+            .map(|file| {
+                let name = shown(&repository.name_of(file));
+                let reason = "a release delivers its folder, but no kustomization there lists it";
+                NotJudged::new("file", name, reason, Cause::Unlisted).with_command(CHECK)
+            })
+            .collect()
+    }
+
     /// Reports releases that are not rendered, and marks the objects in their folders of the
     /// repository as in doubt.
     fn report(&mut self, superseded: &HashSet<usize>) {
@@ -260,7 +298,7 @@ impl Delivering<'_> {
                     text.doubt = Some(refused.name.clone());
                 }
             }
-            refuse(&mut self.reading, refused.unopened, self.wish);
+            refuse(&mut self.reading, refused.not_judged, self.wish);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Collects the texts to read, and renders charts and kustomizations among them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,12 @@ use super::rendering::{Render, Renderer, dependencies};
 use super::repository::Repository;
 use check::text::Origin;
 use check::{Files as _, Reading, Text, unread};
-use manifest::find::{Exclude, Found, find};
-use manifest::source::Source;
-use report::{Missing, Unopened, Unread};
+use engine::model::object::Object;
+use manifest::delivery::Role;
+use manifest::find::{Exclude, Found, Hidden, find};
+use manifest::objects::read_objects;
+use manifest::source::{Source, shown};
+use report::{Cause, NotJudged, Unread};
 
 /// The treatment of kustomizations that can be rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +79,7 @@ pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io:
             Err(reason) => {
                 if !in_place {
                     let path = root.folder.to_string_lossy().into_owned();
-                    let unopened = reason.unopened(root.kind.name(), path);
-                    sorted.refused.push(unopened);
+                    sorted.refused.push(reason.not_judged(root.kind.name(), path));
                 }
                 match root.kind {
                     RootKind::Chart => sorted.charts.push(root),
@@ -89,28 +91,79 @@ pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io:
     Ok(sorted.read(paths))
 }
 
-/// Counts and reports a chart, kustomization or release that is not rendered. It is an error if
+/// The templates, links and hidden files that are not read and may hold objects to judge.
+fn skipped(found: &Found, repository: &Repository) -> Vec<NotJudged> {
+    let templates =
+        found.templates.iter().map(|template| NotJudged::template(template.name.clone()));
+    let links = found.links.iter().map(|link| {
+        let not_followed = |reason| NotJudged::new("link", shown(link), reason, Cause::Link);
+        if !link.exists() {
+            not_followed("it leads nowhere")
+        } else if repository.leads_out(link) {
+            not_followed("it leads out of the repository")
+        } else {
+            not_followed("it leads out of the checked folder").with_command(CHECK)
+        }
+    });
+    templates.chain(links).chain(hidden(&found.hidden)).collect()
+}
+
+/// The hidden files and folders with workloads, autoscalers or releases. Claims alone may be facts.
+fn hidden(files: &[Hidden]) -> impl Iterator<Item = NotJudged> {
+    let read = read_objects(files, true);
+    let objects = read
+        .items
+        .iter()
+        .filter(|item| item.missing.is_none())
+        .filter(|item| matches!(item.object, Object::Workload(_) | Object::Autoscaler(_)))
+        .map(|item| item.place.source);
+    let releases = read
+        .deliveries
+        .iter()
+        .filter(|delivery| delivery.role == Role::Release)
+        .map(|delivery| delivery.place.source);
+    let tops: BTreeSet<&Path> =
+        objects.chain(releases).map(|number| files[number].top.as_path()).collect();
+    tops.into_iter().map(|top| {
+        let what = if top.is_dir() { "hidden folder" } else { "hidden file" };
+        NotJudged::new(what, shown(top), "hidden files are skipped", Cause::Hidden)
+            .with_command(CHECK)
+    })
+}
+
+/// The command that judges a path.
+pub(super) const CHECK: &str = "multi-attach-guard check";
+
+/// Reports a chart, kustomization or release that is not rendered. It is an error if
 /// everything must be rendered, unless only another program can render it.
-pub(super) fn refuse(reading: &mut Reading, unopened: Unopened, wish: Render) {
-    let count = reading.summary.unopened.entry(unopened.what.clone());
-    *count.or_default() += 1;
+pub(super) fn refuse(reading: &mut Reading, refused: NotJudged, wish: Render) {
+    let NotJudged { what, place, reason, command, cause } = &refused;
     match wish {
-        Render::Never => {}
-        Render::Require if unopened.missing != Some(Missing::Tool) => reading.unread.push(Unread {
-            message: format!("This {} cannot be rendered: {}.", unopened.what, unopened.reason),
-            path: Some(unopened.path.clone()),
-            file: unopened.path,
-            at: None,
+        Render::Never if *cause != Cause::Foreign => reading.not_judged.push(NotJudged {
+            command: Some("multi-attach-guard check --render auto".to_owned()),
+            ..NotJudged::new(what, place.clone(), "rendering is off", Cause::NotWanted)
         }),
-        Render::Auto | Render::Require => reading.unopened.push(unopened),
+        Render::Require if *cause != Cause::Foreign => {
+            let run = command.as_ref().map(|command| format!(" Run `{command}`."));
+            reading.unread.push(Unread {
+                message: format!(
+                    "This {what} cannot be rendered: {reason}.{}",
+                    run.unwrap_or_default()
+                ),
+                path: Some(place.clone()),
+                file: place.clone(),
+                at: None,
+            });
+        }
+        Render::Never | Render::Auto | Render::Require => reading.not_judged.push(refused),
     }
 }
 
 /// Roots, sorted by the result of rendering them.
 #[derive(Default)]
 struct Sorted {
-    /// The reasons why charts and kustomizations are not rendered.
-    refused: Vec<Unopened>,
+    /// The charts and kustomizations that are not rendered, with the reasons.
+    refused: Vec<NotJudged>,
     /// The rendered charts and kustomizations, with their output.
     rendered: Vec<(Root, String)>,
     /// Charts that were not rendered.
@@ -172,8 +225,7 @@ impl Sorted {
         texts.extend(self.rendered.into_iter().map(of_root));
         let mut reading = Reading::of(texts, input.namespace, input.repository);
         (reading.parts, reading.unrendered_charts) = (parts, unrendered_charts);
-        reading.summary.links = files.found.links;
-        reading.summary.templates += files.found.templates;
+        reading.not_judged.extend(skipped(&files.found, input.repository));
         // Files that could not be opened come before files that could not be read.
         let unread = std::mem::replace(&mut reading.unread, files.unread.clone());
         for unopened in self.refused {

@@ -1,42 +1,75 @@
 //! The reasons why a chart, kustomization or release is not rendered.
 
+use std::path::Path;
+
 use super::program::run::Failure;
-use report::{Missing, Unopened};
+use super::rendering::roots::RootKind;
+use report::{Cause, NotJudged, command_with};
 
 /// The reason why something is not rendered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reason {
     /// The end of a sentence.
     pub(super) text: String,
-    /// The missing part, if it is outside the repository.
-    pub(super) missing: Option<Missing>,
+    pub(super) cause: Cause,
+    /// The command that judges it, or that the user has to run first.
+    pub(super) command: Option<String>,
 }
 
 impl Reason {
-    /// The reason is that something of this kind is missing.
-    pub(super) fn of(missing: Missing, text: &str) -> Self {
-        Self { text: without_user(text), missing: Some(missing) }
+    /// A reason with this cause and without a command.
+    pub(super) fn of(cause: Cause, text: &str) -> Self {
+        Self { text: without_user(text), cause, command: None }
+    }
+
+    /// The reason is that something at the URL is needed, which is not fetched.
+    pub(super) fn elsewhere(url: &str, text: &str) -> Self {
+        let url = without_user(url);
+        let rest = url.split_once("://").map_or(&*url, |(_, rest)| rest);
+        let host = rest.split(['/', ':']).next().unwrap_or_default().to_owned();
+        let command = Some("multi-attach-guard check --fetch".to_owned());
+        Self { command, ..Self::of(Cause::Elsewhere(host), text) }
+    }
+
+    /// The same with the command for the chart or kustomization in the folder, if one helps.
+    pub(super) fn in_folder(mut self, kind: RootKind, folder: &Path) -> Self {
+        let folder = folder.to_string_lossy();
+        let command = match (&self.cause, kind) {
+            (Cause::Dependencies, _) => command_with("helm dependency build", &folder),
+            (Cause::Files, RootKind::Chart) => piped(&command_with("helm template", &folder)),
+            (Cause::Files, RootKind::Kustomization) => {
+                piped(&command_with("kustomize build", &folder))
+            }
+            _ => return self,
+        };
+        self.command.get_or_insert(command);
+        self
     }
 
     /// The report of the thing that is not rendered, a `what` with this path or name.
-    pub(super) fn unopened(self, what: &str, path: String) -> Unopened {
-        Unopened { what: what.to_owned(), path, reason: self.text, missing: self.missing }
+    pub(super) fn not_judged(self, what: &str, place: String) -> NotJudged {
+        NotJudged { command: self.command, ..NotJudged::new(what, place, &self.text, self.cause) }
     }
 }
 
 impl<T: Into<String>> From<T> for Reason {
     fn from(text: T) -> Self {
-        Self { text: without_user(&text.into()), missing: None }
+        Self::of(Cause::Failed, &text.into())
     }
 }
 
 impl From<Failure> for Reason {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Fetches { .. } => Self::of(Missing::Files, &failure.to_string()),
+            Failure::Fetches { .. } => Self::of(Cause::Files, &failure.to_string()),
             failure => failure.to_string().into(),
         }
     }
+}
+
+/// The command whose output `check` judges.
+pub(super) fn piped(command: &str) -> String {
+    format!("{command} | multi-attach-guard check -")
 }
 
 /// The text with the user removed from its URLs, because a password may follow the user.
@@ -88,7 +121,7 @@ fn end_of_user(url: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Missing, Reason, without_user};
+    use super::{Cause, Reason, without_user};
 
     #[test]
     fn no_user_of_a_url_is_named() {
@@ -123,8 +156,8 @@ mod tests {
         ] {
             assert_eq!(without_user(text), shown);
             assert_eq!(Reason::from(text).text, shown);
-            assert_eq!(Reason::of(Missing::Charts, text).text, shown);
-            assert_eq!(Reason::of(Missing::Files, text).text, shown);
+            assert_eq!(Reason::of(Cause::Files, text).text, shown);
+            assert_eq!(Reason::elsewhere(text, text).text, shown);
         }
     }
 }

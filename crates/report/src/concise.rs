@@ -31,11 +31,11 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
         for open in &report.open {
             writeln!(out, "note {open}")?;
         }
-        for sentence in words::unopened(report) {
+        for sentence in words::not_judged(report) {
             writeln!(out, "{sentence}")?;
         }
     }
-    writeln!(out, "{}", words::summary(&report.summary))
+    writeln!(out, "{}", words::summary(report))
 }
 
 /// A finding on one line.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Place, Report, Unread, words};
+use super::{Place, Report, Severity, Unread, words};
 
 /// The title of messages that are not from a rule.
 const TITLE: &str = "multi-attach-guard";
@@ -25,8 +25,9 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let properties = of(notice.place.as_ref());
         command(out, "notice", properties, TITLE, &notice.sentence())?;
     }
-    for sentence in words::unopened(report) {
-        command(out, "notice", Vec::new(), TITLE, &sentence)?;
+    let severity = if report.must_be_complete { Severity::Error } else { Severity::Warning };
+    for sentence in words::not_judged(report) {
+        command(out, severity.name(), Vec::new(), TITLE, &sentence)?;
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! Reports as JSON.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Located, Notice, Report, Unread, safe};
+use super::{Cause, Located, NotJudged, Notice, Report, Unread, safe};
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let cluster = report.origin.as_ref().map(|origin| {
@@ -23,10 +24,39 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         "suppressed": suppressed.collect::<Vec<_>>(),
         "notices": report.notices.iter().map(notice).collect::<Vec<_>>(),
         "errors": report.unread.iter().map(unread).collect::<Vec<_>>(),
-        "unopened": report.unopened,
-        "summary": report.summary,
+        "notJudged": report.not_judged,
+        "unopened": unopened(report),
+        "summary": summary(report)?,
     });
     out.write_all(safe::json(&without_empty(json, &["findings"]))?.as_bytes())
+}
+
+/// The charts, kustomizations and releases among everything that was not judged, except those that
+/// the user does not want rendered, with the keys of 0.1.0.
+fn unopened(report: &Report) -> Vec<Value> {
+    of_rendering(report)
+        .filter(|one| one.cause != Cause::NotWanted)
+        .map(|one| json!({"kind": one.what, "path": one.place, "reason": one.reason}))
+        .collect()
+}
+
+fn of_rendering(report: &Report) -> impl Iterator<Item = &NotJudged> {
+    report.not_judged.iter().filter(|one| one.cause.is_of_rendering())
+}
+
+/// The counts, with those of everything that was not judged.
+fn summary(report: &Report) -> io::Result<Value> {
+    let mut summary = serde_json::to_value(&report.summary)?;
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for one in of_rendering(report) {
+        *kinds.entry(&one.what).or_default() += 1;
+    }
+    let count = |cause| report.not_judged.iter().filter(|one| one.cause == cause).count();
+    summary["complete"] = report.is_complete().into();
+    summary["unopened"] = json!(kinds);
+    summary["templates"] = count(Cause::Template).into();
+    summary["links"] = count(Cause::Link).into();
+    Ok(summary)
 }
 
 /// The object without the fields that are null or empty lists; those in `kept` stay.

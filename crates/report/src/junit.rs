@@ -23,6 +23,20 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         status.set_description(unread.message.as_str());
         cases.push(case(unread.place(), &unread.file, status));
     }
+    for one in &report.not_judged {
+        let mut status = if report.must_be_complete {
+            TestCaseStatus::non_success(NonSuccessKind::Error)
+        } else {
+            TestCaseStatus::skipped()
+        };
+        status.set_type("not-judged");
+        status.set_message(one.reason.as_str());
+        if let Some(command) = &one.command {
+            status.set_description(format!("Run {command}"));
+        }
+        let cases = suites.entry(&one.place).or_default();
+        cases.push(case(one.name(), &one.place, status));
+    }
     let mut reported: BTreeSet<(&str, String)> = BTreeSet::new();
     for located in &report.findings {
         let Some(status) = status(located) else {

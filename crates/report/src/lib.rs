@@ -35,6 +35,7 @@ mod json;
 mod junit;
 pub mod live;
 mod markdown;
+mod not_judged;
 mod openreports;
 pub mod products;
 pub mod safe;
@@ -43,7 +44,8 @@ mod text;
 mod words;
 
 pub use earlier::Earlier;
-pub use words::{by_namespace, summary};
+pub use not_judged::{Cause, NotJudged, command_with};
+pub use words::{by_namespace, not_judged_in_short, summary};
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -81,9 +83,10 @@ pub struct Report {
     pub notices: Vec<Notice>,
     /// The files or documents that could not be read.
     pub unread: Vec<Unread>,
-    /// The charts, kustomizations and opaque objects that were not rendered or opened, each with
-    /// its reason.
-    pub unopened: Vec<Unopened>,
+    /// Everything that could have had findings and was not judged, except unreadable files.
+    pub not_judged: Vec<NotJudged>,
+    /// Whether the command fails because something was not judged.
+    pub must_be_complete: bool,
     /// Suggestions for the reader's next steps: sentences, in the formats for people.
     pub hints: Vec<String>,
     /// The objects that were judged. Only JUnit needs them.
@@ -205,33 +208,6 @@ pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<ObjectRef>
     users
 }
 
-/// A chart, kustomization or opaque object that was not rendered or opened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unopened {
-    /// `chart`, `kustomization`, or a kind such as `HelmRelease`.
-    #[serde(rename = "kind")]
-    pub what: String,
-    /// Its folder or file as the user named it, or its name.
-    pub path: String,
-    /// The reason: the end of a sentence.
-    pub reason: String,
-    /// The missing part, if it is outside the repository.
-    #[serde(skip)]
-    pub missing: Option<Missing>,
-}
-
-/// The missing part of a chart, kustomization or opaque object that was not opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Missing {
-    /// Charts, which `--fetch` downloads.
-    Charts,
-    /// Files of a URL, which the program does not download.
-    Files,
-    /// The external program that the format requires. The object itself is not at fault, so this is
-    /// never an error.
-    Tool,
-}
-
 /// A place in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -334,17 +310,9 @@ pub struct Summary {
     pub others: usize,
     /// The number of rendered charts and kustomizations.
     pub rendered: usize,
-    /// The number of charts, kustomizations and opaque objects that were not opened, by kind:
-    /// `chart`, `kustomization`, or a kind such as `HelmRelease`.
-    pub unopened: BTreeMap<String, usize>,
-    /// The number of templates: documents that must be rendered before they can be judged.
-    pub templates: usize,
     /// The number of parts of objects: patches, and objects that the API server would refuse as
     /// incomplete.
     pub fragments: usize,
-    /// The number of links in directories that were not followed, because they lead out of the
-    /// directory or nowhere.
-    pub links: usize,
     /// The number of volumes for which pods wait now, and that only a command can free.
     #[serde(skip_serializing_if = "is_zero")]
     pub stuck: usize,
@@ -515,6 +483,11 @@ impl Report {
             (rank(namespace), grave, object, finding.action)
         });
         self.stuck.sort_by_cached_key(|stuck| rank(&stuck.case.volume.namespace));
+    }
+
+    /// Whether everything that could have had findings was judged, with all facts.
+    pub const fn is_complete(&self) -> bool {
+        self.not_judged.is_empty() && self.unread.is_empty() && self.open.is_empty()
     }
 
     /// The errors and warnings.

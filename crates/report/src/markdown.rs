@@ -17,7 +17,7 @@ const MARKER: &str = "<!-- multi-attach-guard -->";
 const LONGEST: usize = 60_000;
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let summary = prose(&words::summary(&report.summary));
+    let summary = prose(&words::summary(report));
     let mut page = format!("{MARKER}\n### multi-attach-guard\n\n{summary}\n");
     let stuck = report.stuck_now().map(stuck);
     let line = |what: &str, text: &str| format!("\n**{what}** {}\n", prose(text));
@@ -30,10 +30,11 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         format!("\n**error** {place}: {message}\n")
     });
     let notices = report.notices.iter().map(|notice| line("note", &notice.sentence()));
-    let unopened = words::unopened(report).into_iter().map(|sentence| line("note", &sentence));
+    let not_judged =
+        words::not_judged(report).into_iter().map(|sentence| line("not judged", &sentence));
     let mut left_out = 0;
     let entries = stuck.chain(findings).chain(unread).chain(notices);
-    for entry in entries.chain(unopened).chain(overrides).chain(open) {
+    for entry in entries.chain(not_judged).chain(overrides).chain(open) {
         if page.len() + entry.len() > LONGEST {
             left_out += 1;
         } else {

@@ -1,7 +1,8 @@
 //! Findings as `Report` objects of openreports.io/v1alpha1, one per namespace, for `kubectl apply`
 //! and for programs that read such objects.
 //!
-//! They contain only violations, and only as many as etcd accepts in one object.
+//! They contain only violations and everything that was not judged, and only as many results as
+//! etcd accepts in one object.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -9,12 +10,18 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Report, Severity, safe};
+use super::{Report, Severity, safe, words};
 use engine::rules::Outcome;
 use engine::verdict::Finding;
 
 /// The name of the object in each namespace, and of the source of its results.
 const NAME: &str = "multi-attach-guard";
+
+/// The category of all results.
+const CATEGORY: &str = "Storage";
+
+/// The statuses of results; nothing that passed is written.
+const STATUSES: [&str; 4] = ["fail", "warn", "error", "skip"];
 
 /// The most results of one object. With long names and messages they are about 1 MB; etcd takes
 /// 1.5 MiB.
@@ -24,38 +31,49 @@ const MOST: usize = 500;
 const LONGEST: usize = 1000;
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let mut namespaces: BTreeMap<Option<&str>, Vec<(Severity, &Finding)>> = BTreeMap::new();
+    let at = report.origin.as_ref().map(|origin| origin.at);
+    let mut namespaces: BTreeMap<Option<&str>, Vec<Value>> = BTreeMap::new();
     for (severity, located) in report.reported() {
         let namespace = located.finding.object.namespace.as_deref();
-        namespaces.entry(namespace).or_default().push((severity, &located.finding));
+        let result = result((severity, &located.finding), at);
+        namespaces.entry(namespace).or_default().push(result);
     }
-    let at = report.origin.as_ref().map(|origin| origin.at);
+    let status = if report.must_be_complete { "error" } else { "skip" };
+    for sentence in words::not_judged(report) {
+        let message: String = sentence.chars().take(LONGEST).collect();
+        let result = json!({
+            "source": NAME,
+            "policy": "not-judged",
+            "category": CATEGORY,
+            "result": status,
+            "message": message,
+        });
+        namespaces.entry(None).or_default().push(result);
+    }
     let items: Vec<Value> =
-        namespaces.iter().map(|(namespace, findings)| object(*namespace, findings, at)).collect();
+        namespaces.into_iter().map(|(namespace, results)| object(namespace, results)).collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
     out.write_all(safe::json(&list)?.as_bytes())
 }
 
-/// The object for the findings of a namespace.
-fn object(
-    namespace: Option<&str>,
-    findings: &[(Severity, &Finding)],
-    at: Option<Timestamp>,
-) -> Value {
+/// The object for the results of a namespace.
+fn object(namespace: Option<&str>, mut results: Vec<Value>) -> Value {
     let mut metadata = json!({"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}});
     if let Some(namespace) = namespace {
         metadata["namespace"] = namespace.into();
     }
-    let fail = findings.iter().filter(|(severity, _)| *severity == Severity::Error).count();
-    let results: Vec<Value> =
-        findings.iter().take(MOST).map(|finding| result(*finding, at)).collect();
+    let mut summary = json!({"pass": 0});
+    for status in STATUSES {
+        summary[status] = results.iter().filter(|result| result["result"] == status).count().into();
+    }
+    results.truncate(MOST);
     json!({
         "apiVersion": "openreports.io/v1alpha1",
         "kind": "Report",
         "metadata": metadata,
         "source": NAME,
-        "configuration": {"limits": {"maxResults": MOST, "statusFilter": ["fail", "warn"]}},
-        "summary": {"pass": 0, "fail": fail, "warn": findings.len() - fail, "error": 0, "skip": 0},
+        "configuration": {"limits": {"maxResults": MOST, "statusFilter": STATUSES}},
+        "summary": summary,
         "results": results,
     })
 }
@@ -66,7 +84,7 @@ fn result((severity, finding): (Severity, &Finding), at: Option<Timestamp>) -> V
     let mut result = json!({
         "source": NAME,
         "policy": finding.rule,
-        "category": "Storage",
+        "category": CATEGORY,
         "severity": match finding.outcome {
             Outcome::DataLoss => "critical",
             Outcome::Deadlock | Outcome::Stuck | Outcome::Refused => "high",

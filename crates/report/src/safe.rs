@@ -298,23 +298,20 @@ impl Report {
             unread.path.iter_mut().for_each(clean);
             clean(&mut unread.message);
         }
-        for unopened in &mut report.unopened {
-            clean(&mut unopened.what);
-            clean(&mut unopened.path);
-            clean(&mut unopened.reason);
+        for one in &mut report.not_judged {
+            clean(&mut one.what);
+            clean(&mut one.place);
+            clean(&mut one.reason);
+            one.command.iter_mut().for_each(clean);
         }
         report.hints.iter_mut().for_each(clean);
         for judged in &mut report.judged {
             clean_object(&mut judged.object);
             judged.file.iter_mut().for_each(clean);
         }
-        let summary = &mut report.summary;
-        for counts in [&mut summary.skipped, &mut summary.unopened] {
-            *counts = std::mem::take(counts)
-                .into_iter()
-                .map(|(kind, count)| (line(&kind).into_owned(), count))
-                .collect();
-        }
+        let skipped = std::mem::take(&mut report.summary.skipped).into_iter();
+        report.summary.skipped =
+            skipped.map(|(kind, count)| (line(&kind).into_owned(), count)).collect();
         report
     }
 }

@@ -16,9 +16,12 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Severity::of(finding.action).is_some() || finding.suppressed.is_some()
     };
     let results = report.findings.iter().filter(is_shown).map(result);
-    let unopened =
-        words::unopened(report).into_iter().map(|sentence| notification("note", &sentence, None));
-    let unread: Vec<Value> = report.unread.iter().map(unread).chain(unopened).collect();
+    // Section 3.58.6: after an error the results are incomplete, after a warning they may be.
+    let level = if report.must_be_complete { "error" } else { "warning" };
+    let not_judged =
+        words::not_judged(report).into_iter().map(|sentence| notification(level, &sentence, None));
+    let unread: Vec<Value> = report.unread.iter().map(unread).chain(not_judged).collect();
+    let is_failed = report.must_be_complete && !report.is_complete();
     let notices: Vec<Value> = report.notices.iter().map(notice).collect();
     let sarif = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -33,7 +36,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             }},
             "columnKind": "unicodeCodePoints",
             "invocations": [{
-                "executionSuccessful": report.unread.is_empty(),
+                "executionSuccessful": report.unread.is_empty() && !is_failed,
                 "toolExecutionNotifications": unread,
                 "toolConfigurationNotifications": notices,
             }],

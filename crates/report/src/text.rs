@@ -50,7 +50,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     for hint in &report.hints {
         writeln!(out, "{hint}")?;
     }
-    writeln!(out, "{}", words::summary(&report.summary))
+    writeln!(out, "{}", words::summary(report))
 }
 
 /// The parts of a report that are already printed and are not repeated.
@@ -109,11 +109,11 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         let group = Group::with_title(Level::NOTE.primary_title(notice.sentence()));
         print(group.elements(notice.place.as_ref().map(origin)), out)?;
     }
-    let unopened = words::unopened(report);
-    for sentence in &unopened {
+    let not_judged = words::not_judged(report);
+    for sentence in &not_judged {
         writeln!(out, "{sentence}")?;
     }
-    if !unopened.is_empty() {
+    if !not_judged.is_empty() {
         writeln!(out)?;
     }
     Ok(())

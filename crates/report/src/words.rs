@@ -1,22 +1,26 @@
 //! Sentences that several formats share.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use doctor::diagnosis::{CaseEntry, WaitingEntry, span};
 
 use super::live::Stuck;
-use super::{Compared, Located, Missing, Report, Severity, Summary, Unopened};
+use super::{Cause, Compared, Located, NotJudged, Report, Severity, Summary};
 use engine::model::words::listed;
 
-/// The summary in words.
-pub fn summary(summary: &Summary) -> String {
-    let mut text = String::new();
-    if summary.stuck > 0 {
-        text = format!("{} stuck now. ", amount(summary.stuck, "volume"));
+/// The summary in words. It begins with everything that was not judged.
+pub fn summary(report: &Report) -> String {
+    let summary = &report.summary;
+    let mut text = not_judged_in_short(report);
+    if !text.is_empty() {
+        text = format!("Not judged: {text}. ");
     }
-    text += &findings(summary);
+    if summary.stuck > 0 {
+        text += &format!("{} stuck now. ", amount(summary.stuck, "volume"));
+    }
+    text += &findings(report);
     if summary.suppressed > 0 {
         text += &format!("; {} suppressed", summary.suppressed);
     }
@@ -28,22 +32,10 @@ pub fn summary(summary: &Summary) -> String {
     if !summary.skipped.is_empty() {
         text += &format!(", {}", skipped(&summary.skipped));
     }
-    for (number, what, done) in [
-        (summary.templates, "template", "judged"),
-        (summary.fragments, "fragment", "judged"),
-        (summary.links, "link", "followed"),
-    ] {
-        if number > 0 {
-            text += &format!(", {} not {done}", amount(number, what));
-        }
-    }
-    if summary.unreadable > 0 {
-        text += &format!("; {} could not be read", summary.unreadable);
+    if summary.fragments > 0 {
+        text += &format!(", {} not judged", amount(summary.fragments, "fragment"));
     }
     text.push('.');
-    if !summary.unopened.is_empty() {
-        text += &format!(" Not looked into: {}.", amounts(&summary.unopened));
-    }
     if let Some(compared) = &summary.compared {
         text += &format!(" {}", since(compared));
     }
@@ -51,16 +43,16 @@ pub fn summary(summary: &Summary) -> String {
 }
 
 /// The number of findings, in words.
-fn findings(summary: &Summary) -> String {
-    let new = summary.compared.is_some();
-    match (summary.deny + summary.fix, summary.warn) {
-        (0, 0) => format!(
-            "No {}findings{}",
-            if new { "new " } else { "" },
-            if summary.unopened.is_empty() { "" } else { " in what was looked at" },
-        ),
-        (errors, warnings) if new => format!("New: {}", severities(errors, warnings)),
-        (errors, warnings) => severities(errors, warnings),
+fn findings(report: &Report) -> String {
+    let summary = &report.summary;
+    let is_all = report.not_judged.is_empty() && report.unread.is_empty();
+    match (summary.deny + summary.fix, summary.warn, summary.compared.is_some()) {
+        (0, 0, false) if is_all => "No findings".to_owned(),
+        (0, 0, true) if is_all => "No new findings".to_owned(),
+        (0, 0, false) => "Nothing found in the rest".to_owned(),
+        (0, 0, true) => "Nothing new found in the rest".to_owned(),
+        (errors, warnings, true) => format!("New: {}", severities(errors, warnings)),
+        (errors, warnings, false) => severities(errors, warnings),
     }
 }
 
@@ -117,65 +109,105 @@ fn beginning<S: Borrow<str>>(names: &[S]) -> String {
 /// The most reasons that are named if each applies to one object only.
 const REASONS: usize = 10;
 
-/// The charts, kustomizations and opaque objects that were not opened, in one sentence per reason.
-pub(super) fn unopened(report: &Report) -> Vec<String> {
-    let same = |a: &Unopened, b: &Unopened| {
-        let is_shared = matches!(a.missing, Some(Missing::Charts | Missing::Files));
-        a.missing == b.missing && (is_shared || a.reason == b.reason)
-    };
-    let mut reasons: Vec<Vec<&Unopened>> = Vec::new();
-    for unopened in &report.unopened {
-        match reasons.iter_mut().find(|all| same(all[0], unopened)) {
-            Some(all) => all.push(unopened),
-            None => reasons.push(vec![unopened]),
-        }
-    }
-    reasons.sort_by_key(|all| all[0].missing);
+/// Everything that was not judged, in one sentence per reason.
+pub(super) fn not_judged(report: &Report) -> Vec<String> {
+    let mut reasons = grouped(report, |a, b| {
+        let is_shared = matches!(a.cause, Cause::Elsewhere(_) | Cause::Files);
+        is_same_kind(&a.cause, &b.cause) && (is_shared || a.reason == b.reason)
+    });
     let mut alone = 0;
-    let is_one_too_many = |all: &mut Vec<&Unopened>| {
-        alone += usize::from(all.len() == 1);
-        all.len() == 1 && alone > REASONS
-    };
-    let unnamed: Vec<&Unopened> =
-        reasons.extract_if(.., is_one_too_many).map(|all| all[0]).collect();
+    let unnamed: Vec<&NotJudged> = reasons
+        .extract_if(.., |all| {
+            alone += usize::from(all.len() == 1);
+            all.len() == 1 && alone > REASONS
+        })
+        .map(|all| all[0])
+        .collect();
     let unnamed = (!unnamed.is_empty()).then(|| {
         let listed = by_kind(&unnamed);
-        format!("{listed} were not rendered either, each for its own reason; `--format json` lists them all.")
+        format!("{listed} were not judged either, each for its own reason; `--format json` lists them all.")
     });
-    let sentences = reasons.into_iter().map(|all| {
-        let Unopened {
-            missing, reason, ..
-        } = all[0];
-        let way_out = match missing {
-            None | Some(Missing::Tool) => "",
-            Some(Missing::Charts) => "; `--fetch` gets what is missing",
-            Some(Missing::Files) => {
-                ", and rendering has no network; render it yourself and pipe the result into `check -`"
-            }
-        };
-        match (&all[..], missing) {
-            ([one], _) => format!(
-                "The {} {} was not rendered: {}{way_out}.",
-                one.what, one.path, one.reason
-            ),
-            (_, None | Some(Missing::Tool)) => format!("{} were not rendered: {reason}.", by_kind(&all)),
-            _ => format!(
-                "{} were not rendered: they need what is not in this repository{way_out}.",
-                by_kind(&all)
-            ),
+    reasons.iter().map(|all| sentence(all)).chain(unnamed).collect()
+}
+
+/// The sentence about everything that was not judged for one reason.
+fn sentence(all: &[&NotJudged]) -> String {
+    let NotJudged { reason, cause, .. } = all[0];
+    let done = if cause.is_of_rendering() { "rendered" } else { "judged" };
+    let (who, why) = match (all, cause) {
+        ([one], _) => (format!("The {} was", one.name()), reason.as_str()),
+        (_, Cause::Elsewhere(_) | Cause::Files) => {
+            (by_kind(all) + " were", "they need files that are not in this repository")
         }
-    });
-    sentences.chain(unnamed).collect()
+        _ => (by_kind(all) + " were", reason.as_str()),
+    };
+    let commands = commands(all);
+    let run = if commands.is_empty() { String::new() } else { format!(" Run {commands}.") };
+    format!("{who} not {done}: {why}.{run}")
+}
+
+/// The counts of everything that was not judged, each with the reason and the commands in a few
+/// words; empty if everything was.
+pub fn not_judged_in_short(report: &Report) -> String {
+    let unreadable = match report.unread.len() {
+        0 => None,
+        files => Some(format!("{} (unreadable)", amount(files, "file"))),
+    };
+    let causes = grouped(report, |a, b| is_same_kind(&a.cause, &b.cause));
+    let parts = unreadable.into_iter().chain(causes.iter().map(|all| in_short(all)));
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+/// The counts of everything that was not judged for one cause, with the cause and the commands.
+fn in_short(all: &[&NotJudged]) -> String {
+    let hosts: BTreeSet<&Cause> = all.iter().map(|one| &one.cause).collect();
+    let brief = all[0].cause.brief(&amount(hosts.len(), "host"));
+    let counts = amounts(&kinds(all));
+    match commands(all).as_str() {
+        "" => format!("{counts} ({brief})"),
+        commands => format!("{counts} ({brief}: {commands})"),
+    }
+}
+
+/// Everything that was not judged, in the order of the causes, in groups of those that are the
+/// `same`.
+fn grouped(report: &Report, same: impl Fn(&NotJudged, &NotJudged) -> bool) -> Vec<Vec<&NotJudged>> {
+    let mut groups: Vec<Vec<&NotJudged>> = Vec::new();
+    for one in &report.not_judged {
+        match groups.iter_mut().find(|all| same(all[0], one)) {
+            Some(all) => all.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    groups.sort_by_key(|all| &all[0].cause);
+    groups
+}
+
+/// Whether two causes differ in their hosts at most.
+fn is_same_kind(a: &Cause, b: &Cause) -> bool {
+    a == b || matches!((a, b), (Cause::Elsewhere(_), Cause::Elsewhere(_)))
+}
+
+/// The first few commands, each once.
+fn commands(all: &[&NotJudged]) -> String {
+    let commands: BTreeSet<&String> = all.iter().filter_map(|one| one.command.as_ref()).collect();
+    let quoted: Vec<String> = commands.iter().map(|command| format!("`{command}`")).collect();
+    beginning(&quoted)
+}
+
+/// The number of each kind.
+fn kinds<'n>(all: &[&'n NotJudged]) -> BTreeMap<&'n str, usize> {
+    let mut kinds = BTreeMap::new();
+    for one in all {
+        *kinds.entry(one.what.as_str()).or_default() += 1;
+    }
+    kinds
 }
 
 /// The number of each kind, and the names of the first few.
-fn by_kind(all: &[&Unopened]) -> String {
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    for unopened in all {
-        *kinds.entry(&unopened.what).or_default() += 1;
-    }
-    let named: Vec<&str> = all.iter().map(|unopened| unopened.path.as_str()).collect();
-    format!("{} ({})", amounts(&kinds), beginning(&named))
+fn by_kind(all: &[&NotJudged]) -> String {
+    let named: Vec<&str> = all.iter().map(|one| one.place.as_str()).collect();
+    format!("{} ({})", amounts(&kinds(all)), beginning(&named))
 }
 
 /// The counts of each rule, the most frequent rule first.

@@ -83,10 +83,11 @@ pub(super) fn run(options: &AuditOptions) -> Result<u8, CommandError> {
     let mut printed = options.report.clone();
     // A user who names an object wants to know all of it.
     printed.verbose |= subject.target.is_some();
+    report.must_be_complete = options.report.must_be_complete();
     report.hints = hints(&report, printed.format == Format::Text && !printed.verbose);
     write_report(&report, &printed, io::stdout().lock())?;
     let is_blind = facts::is_blind(&one_shot.observed);
-    Ok(options.report.exit_code(&report.summary, is_blind))
+    Ok(options.report.exit_code(&report, is_blind))
 }
 
 /// The subject of one audit, and the means for it.

@@ -142,6 +142,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
         read(Kustomizations::Rendered, facts)?
     };
     let mut report = parsed.report(|_| true, &effective, &repository, options.report.format);
+    report.must_be_complete = options.report.must_be_complete();
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
         let text = fs::read_to_string(&file).unwrap_or_default();
         let unused = unused_exemptions(effective.policy(), &file, &text, &report, &repository);
@@ -260,16 +261,18 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
     if is_empty {
         complain(&nothing(options, report));
     }
-    let is_incomplete = !report.unread.is_empty() || (is_empty && options.fail_if_no_objects);
-    Ok(options.report.exit_code(&report.summary, is_incomplete))
+    let is_blind = !report.unread.is_empty() || (is_empty && options.fail_if_no_objects);
+    Ok(options.report.exit_code(report, is_blind))
 }
 
 /// Explains why nothing was judged.
 fn nothing(options: &CheckOptions, report: &Report) -> String {
     let paths: Vec<_> = options.paths.iter().map(|path| path.to_string_lossy()).collect();
-    let seen = match report.summary.files {
+    let not_judged = report::not_judged_in_short(report);
+    let seen = match report.summary.files + report.summary.rendered {
+        _ if !not_judged.is_empty() => not_judged.as_str(),
         0 => "there is no YAML or JSON file",
-        _ => "no file holds a workload, a claim or an autoscaler that could be read",
+        _ => "no file holds a workload, a claim or an autoscaler",
     };
     format!("Nothing was judged in {}: {seen}.", paths.join(", "))
 }

@@ -31,7 +31,7 @@ use super::reason::{Reason, without_user};
 use crate::Say;
 use client::{Client, MAX_ANSWER};
 use manifest::kustomization::Chart as InflatedChart;
-use report::Missing;
+use report::Cause;
 
 /// The most downloads at the same time.
 const AT_ONCE: usize = 4;
@@ -228,12 +228,12 @@ impl<'o> Fetcher<'o> {
     /// It cannot be fetched, or fetching is off.
     pub(super) fn base(&self, name: &str) -> Result<PathBuf, Reason> {
         if self.options.fetch == Fetch::Never {
-            return Err(Reason::of(Missing::Charts, &format!("it names {name}")));
+            return Err(Reason::elsewhere(name, &format!("it names {name}")));
         }
         match base::read(name) {
             None => {
                 let text = format!("it names {name}, which is not read here");
-                Err(Reason::of(Missing::Files, &text))
+                Err(Reason::of(Cause::Files, &text))
             }
             Some((remote @ Remote::File { .. }, _)) => self.get(&remote),
             Some((remote, path)) => self.folder(&remote, &path),
@@ -251,7 +251,7 @@ impl<'o> Fetcher<'o> {
             return Err(format!("{missing}; put it there").into());
         }
         if self.options.fetch == Fetch::Never {
-            return Err(Reason::of(Missing::Charts, &missing));
+            return Err(Reason::elsewhere(url, &missing));
         }
         let version = Some(chart.version.as_str()).filter(|version| !version.is_empty());
         self.get(&Remote::chart(url, name, version))
@@ -299,7 +299,7 @@ impl<'o> Fetcher<'o> {
     pub(super) fn get(&self, remote: &Remote) -> Result<PathBuf, Reason> {
         self.fetch(vec![remote.clone()]).map_err(|error| error.to_string())?;
         self.file(remote)
-            .unwrap_or_else(|| Err(Reason::of(Missing::Charts, &format!("it needs {remote}"))))
+            .unwrap_or_else(|| Err(Reason::elsewhere(remote.url(), &format!("it needs {remote}"))))
     }
 
     /// The result of [`Self::fetch`].

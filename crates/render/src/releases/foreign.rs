@@ -3,36 +3,48 @@
 
 use std::path::Path;
 
-use report::Missing;
+use report::{Cause, command_with};
 
 use super::Reason;
+use crate::reason::piped;
 
-const HELMFILE: &str = "`helmfile template | multi-attach-guard check -` judges it";
-const FLEET: &str = "`fleet apply -o BUNDLE NAME FOLDER`, `fleet target --bundle-file BUNDLE --dump-input-list > INPUT` and `fleet deploy --input-file INPUT --dry-run | multi-attach-guard check -` judge it";
+const FLEET: &str = "fleet apply -o BUNDLE NAME FOLDER && fleet target --bundle-file BUNDLE --dump-input-list > INPUT && fleet deploy --input-file INPUT --dry-run";
+const HELM: &str = "helm template NAME CHART --repo URL -n NAMESPACE -f VALUES";
 
-const ARGO_CD: &str =
-    "`argocd appset generate FILE -o yaml | multi-attach-guard check -` judges its Applications";
-const HELM: &str = "`helm template NAME CHART --repo URL -n NAMESPACE -f VALUES | multi-attach-guard check -`, with what its spec says, judges it";
-
-/// The reason why an object of the kind is not rendered.
-pub(super) fn of_kind(kind: &str) -> Reason {
-    let text = match kind {
-        "ApplicationSet" => ARGO_CD,
-        "HelmChart" => HELM,
-        _ => "only its controller knows what it makes",
-    };
-    Reason::of(Missing::Tool, text)
+/// The reason why an object of the kind, in this file, is not rendered.
+pub(super) fn of_kind(kind: &str, file: &str) -> Reason {
+    match kind {
+        "ApplicationSet" => {
+            let command = command_with("argocd appset generate", file) + " -o yaml";
+            foreign("only Argo CD generates its Applications", &command)
+        }
+        "HelmChart" => {
+            foreign("only its controller renders it; its spec has the words for the command", HELM)
+        }
+        _ => Reason::of(Cause::Foreign, "only its controller knows what it makes"),
+    }
 }
 
 /// The format of a file that contains no object, and the reason why it is not rendered.
-pub(super) fn of_file(path: &Path) -> Option<(&'static str, Reason)> {
+pub(super) fn of_file(path: &Path, shown: &str) -> Option<(&'static str, Reason)> {
     let name = path.file_name()?.to_str()?;
     let folder = path.parent().and_then(Path::file_name);
-    let (format, command) = match name {
-        "fleet.yaml" | "fleet.yml" => ("fleet.yaml", FLEET),
-        "helmfile.yaml" | "helmfile.yml" => ("helmfile.yaml", HELMFILE),
-        _ if folder.is_some_and(|folder| folder == "helmfile.d") => ("helmfile.yaml", HELMFILE),
-        _ => return None,
-    };
-    Some((format, Reason::of(Missing::Tool, command)))
+    match name {
+        "fleet.yaml" | "fleet.yml" => Some((
+            "fleet.yaml",
+            foreign("only fleet renders it; the command needs a name and the folder", FLEET),
+        )),
+        "helmfile.yaml" | "helmfile.yml" => Some(helmfile(shown)),
+        _ if folder.is_some_and(|folder| folder == "helmfile.d") => Some(helmfile(shown)),
+        _ => None,
+    }
+}
+
+fn helmfile(file: &str) -> (&'static str, Reason) {
+    let command = command_with("helmfile --file", file) + " template";
+    ("helmfile.yaml", foreign("only helmfile renders it", &command))
+}
+
+fn foreign(text: &str, command: &str) -> Reason {
+    Reason { command: Some(piped(command)), ..Reason::of(Cause::Foreign, text) }
 }

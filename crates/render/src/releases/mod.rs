@@ -27,7 +27,7 @@ pub(super) use context::{RenderContext, remotes};
 use engine::model::object::ObjectRef;
 use manifest::delivery::{Delivery, Role};
 use manifest::read::Position;
-use report::{Missing, Unopened};
+use report::NotJudged;
 
 /// The most levels of Applications in the output of other releases.
 pub(super) const MAX_DEPTH: usize = 4;
@@ -111,7 +111,7 @@ pub(super) struct Refused {
     pub(super) name: String,
     /// The folders of this repository, with links followed, that it may change.
     pub(super) folders: Vec<PathBuf>,
-    pub(super) unopened: Unopened,
+    pub(super) not_judged: NotJudged,
 }
 
 impl Refused {
@@ -125,7 +125,7 @@ impl Refused {
             holder: owner.place.source,
             name: reference.to_string(),
             folders,
-            unopened: reason.unopened(&reference.kind, path),
+            not_judged: reason.not_judged(&reference.kind, path),
         }
     }
 }
@@ -215,7 +215,10 @@ fn of_object(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
             "HelmRelease" => (helm_release::read, known::HELM_RELEASE),
             "Kustomization" => (flux_kustomization::read, known::KUSTOMIZATION),
             "Application" => (application::read, known::APPLICATION),
-            kind => return Err(foreign::of_kind(kind)),
+            kind => {
+                let file = &context.reading.texts[delivery.place.source].source.name;
+                return Err(foreign::of_kind(kind, file));
+            }
         };
     let read = read(delivery, context)?;
     match known.unknown(&delivery.document) {
@@ -227,7 +230,7 @@ fn of_object(delivery: &Delivery, context: &RenderContext<'_>) -> Read {
 /// The refusal of a file that another program renders; `None` for other files.
 fn of_file(number: usize, context: &RenderContext<'_>) -> Option<Refused> {
     let file = &context.reading.texts[number].source;
-    let (format, reason) = foreign::of_file(file.path()?)?;
+    let (format, reason) = foreign::of_file(file.path()?, &file.name)?;
     // A file with an object may have such a name.
     let text = file.text().ok()?;
     if text.lines().any(|line| line.starts_with("apiVersion:")) {
@@ -237,7 +240,7 @@ fn of_file(number: usize, context: &RenderContext<'_>) -> Option<Refused> {
         holder: number,
         name: format!("{format} {}", file.name),
         folders: Vec::new(),
-        unopened: reason.unopened(format, file.name.clone()),
+        not_judged: reason.not_judged(format, file.name.clone()),
     })
 }
 
@@ -326,7 +329,7 @@ impl Release {
                 Some(file) => Files::Archive(file?),
                 None => {
                     let text = format!("its chart is at {}", remote.url());
-                    return Err(Reason::of(Missing::Charts, &text));
+                    return Err(Reason::elsewhere(remote.url(), &text));
                 }
             },
         };

@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::roots::{CHART, Places, Root, RootKind};
 use crate::fetch::Remote;
 use crate::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
+use crate::reason::Reason;
 use manifest::delivery::value_of;
+use report::Cause;
 
 /// The location of a chart that another one names and does not contain.
 enum Place {
@@ -40,10 +42,8 @@ pub(crate) fn add(root: &mut Root, places: Places<'_>) {
     for (name, place) in missing(&root.real) {
         match place {
             Place::Folder(folder) if root.real.starts_with(&folder) => {
-                let reason = format!(
-                    "it depends on {name}, the chart that it lies in; run `helm dependency build` first"
-                );
-                root.refused.get_or_insert(reason.into());
+                let text = format!("it depends on {name}, the chart that it lies in");
+                root.refused.get_or_insert(Reason::of(Cause::Dependencies, &text));
             }
             Place::Folder(folder) if is_inside(&top, &folder) => {
                 root.top.clone_from(&top);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use manifest::delivery::value_of;
 use serde_json::{Map, Value, json};
 
-use super::roots::{Inflated, Root};
+use super::roots::{Inflated, Root, RootKind};
 use super::{MAX_VALUES, Renderer, helm_template};
 use crate::files::{is_inside, normal, text_inside};
 use crate::program::command_line::{CommandLine, Field, Word};
@@ -36,9 +36,10 @@ const FIELDS: [&str; 14] = [
     "version",
 ];
 
-/// A command line of Helm, and its output file.
+/// A command line of Helm for a chart, and its output file.
 struct Planned {
     line: CommandLine,
+    chart: PathBuf,
     file: PathBuf,
 }
 
@@ -50,8 +51,10 @@ impl Renderer {
             planned.extend(replace(all, copy)?);
         }
         // No program starts before all entries are read.
-        for Planned { line, file } in planned {
-            let text = self.helm(&line, copy).await?;
+        for Planned { line, chart, file } in planned {
+            let folder = chart.strip_prefix(&self.here).unwrap_or(&chart);
+            let rendered = self.helm(&line, copy).await;
+            let text = rendered.map_err(|reason| reason.in_folder(RootKind::Chart, folder))?;
             copy.count(1, text.len() as u64)?;
             fs::write(file, text).map_err(Failure::Copy)?;
         }
@@ -81,7 +84,7 @@ fn replace(all: &[Inflated], copy: &Copy) -> Result<Vec<Planned>, Reason> {
         }
         let line = line(entry, inflated.number, folder, copy)?.word(chart.as_path());
         copy.set_original(file.clone(), &inflated.file);
-        planned.push(Planned { line, file });
+        planned.push(Planned { line, chart: inflated.chart.clone(), file });
         names.push(Value::String(name));
     }
     let resources = fields.entry("resources").or_insert_with(|| json!([]));

@@ -30,7 +30,7 @@ use crate::program::run::{Failure, Limits, on_path, output};
 use crate::program::sandbox::{Copy, Sandbox};
 use crate::reason::Reason;
 use crate::{Input, Paths};
-use report::Missing;
+use report::Cause;
 use roots::{Root, RootKind};
 
 /// The most charts and kustomizations that one run renders.
@@ -201,10 +201,11 @@ impl Renderer {
 
     /// Renders a chart or a kustomization without a release.
     pub(super) async fn root(&self, root: &Root) -> Result<String, Reason> {
-        match root.kind {
+        let rendered = match root.kind {
             RootKind::Chart => self.chart(root).await,
             RootKind::Kustomization => self.kustomization(root, Map::new()).await,
-        }
+        };
+        rendered.map_err(|reason| reason.in_folder(root.kind, &root.folder))
     }
 
     /// Counts the root and copies what is read for it, or gives the reason why rendering it is not
@@ -214,7 +215,7 @@ impl Renderer {
             return Err(reason.clone());
         }
         if let Some(url) = root.url.as_ref().filter(|_| !self.sandbox.is_offline()) {
-            return Err(Reason::of(Missing::Files, &format!("it names {url}")));
+            return Err(Reason::of(Cause::Files, &format!("it names {url}")));
         }
         if self.texts.fetch_add(1, Ordering::Relaxed) >= MAX_ROOTS {
             let most = format!("one run renders {MAX_ROOTS} charts and kustomizations at most");
@@ -252,7 +253,10 @@ impl Renderer {
     }
 
     async fn helm(&self, line: &CommandLine, copy: &Copy) -> Result<String, Reason> {
-        let helm = self.helm.as_ref().ok_or("there is no helm on the PATH")?;
+        let Some(helm) = &self.helm else {
+            let text = "there is no helm on the PATH";
+            return Err(Reason::of(Cause::NoProgram("helm"), text));
+        };
         self.output(helm, line, copy).await
     }
 
@@ -314,7 +318,10 @@ impl Renderer {
                 Err(reason) => drop(failed.get_or_insert(reason)),
             }
         }
-        Err(failed.unwrap_or_else(|| "there is neither kustomize nor kubectl on the PATH".into()))
+        Err(failed.unwrap_or_else(|| {
+            let text = "there is neither kustomize nor kubectl on the PATH";
+            Reason::of(Cause::NoProgram("kustomize"), text)
+        }))
     }
 
     async fn output(
@@ -357,10 +364,8 @@ fn without_dependency(complaint: &str) -> Option<Reason> {
         }
     }
     let missing = names.join(", ");
-    let text = format!(
-        "it depends on {missing}, which its charts folder does not hold; run `helm dependency build` first"
-    );
-    Some(Reason::of(Missing::Charts, &text))
+    let text = format!("it depends on {missing}, which its charts folder does not hold");
+    Some(Reason::of(Cause::Dependencies, &text))
 }
 
 #[cfg(test)]

@@ -66,7 +66,17 @@ pub(crate) enum Files {
 
 impl Renderer {
     /// Renders the job of a release.
-    pub(crate) async fn job(&self, Job { files, settings }: &Job) -> Result<String, Reason> {
+    pub(crate) async fn job(&self, job: &Job) -> Result<String, Reason> {
+        let rendered = self.release(job).await;
+        match &job.files {
+            Files::Root(root) => {
+                rendered.map_err(|reason| reason.in_folder(root.kind, &root.folder))
+            }
+            Files::Archive(_) | Files::Manifests(..) => rendered,
+        }
+    }
+
+    async fn release(&self, Job { files, settings }: &Job) -> Result<String, Reason> {
         let (copy, chart) = match files {
             Files::Manifests(folder, recursive) => return manifests(folder, *recursive),
             Files::Archive(file) => {

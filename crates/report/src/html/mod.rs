@@ -37,7 +37,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
                             ", " (format!("{:.0}", origin.at))
                         }
                     }
-                    p.summary { (words::summary(&report.summary)) }
+                    p.summary { (words::summary(report)) }
                 }
                 main {
                     (counts(report))
@@ -72,7 +72,8 @@ pub(super) fn details(report: &Report) -> Markup {
 fn extent(report: &Report) -> String {
     let summary = &report.summary;
     match (summary.deny + summary.fix, summary.warn) {
-        (0, 0) => "no findings".to_owned(),
+        (0, 0) if report.is_complete() => "no findings".to_owned(),
+        (0, 0) => "not everything was judged".to_owned(),
         (errors, warnings) => words::severities(errors, warnings),
     }
 }
@@ -318,7 +319,7 @@ pub(super) fn asides(report: &Report) -> Markup {
         (aside("Not seen", sentences(&report.open)))
         (aside("Suppressed", suppressed.collect()))
         (aside("Notices", sentences(&notices)))
-        (aside("Not looked into", sentences(&words::unopened(report))))
+        (aside("Not judged", sentences(&words::not_judged(report))))
         (aside("Could not be read", unread.collect()))
     }
 }

@@ -90,8 +90,10 @@ fn hostile(texts: &[String]) -> Report {
     report.unread[0].file = next();
     report.unread[0].path = Some(next());
     report.unread[0].message = next();
-    report.unopened[0].path = next();
-    report.unopened[0].reason = next();
+    report.not_judged[0].what = next();
+    report.not_judged[0].place = next();
+    report.not_judged[0].reason = next();
+    report.not_judged[0].command = Some(next());
     report.hints = vec![format!("By namespace: {}", next())];
     report.judged[0].object.name = next().into();
     report.judged[0].file = Some(next());
@@ -117,7 +119,6 @@ fn hostile(texts: &[String]) -> Report {
     report.overrides[0].ignored = Some(next());
     report.open = vec![next()];
     report.summary.skipped = [(next(), 1)].into();
-    report.summary.unopened = [(next(), 1)].into();
     report
 }
 
@@ -150,8 +151,8 @@ proptest! {
                 prop_assert!(!out.contains(marker), "{format:?}: {out:?}");
             }
             let commands = out.lines().filter(|line| is_command(line)).count();
-            // The commands are two findings, one suppression, a notice, an unread file and an
-            // unopened chart.
+            // The commands are two findings, one suppression, a notice, an unread file and a chart
+            // that was not judged.
             let ours = if format == Format::Github { 6 } else { 0 };
             prop_assert_eq!(commands, ours, "{:?}: {:?}", format, out);
             if format == Format::Github {
@@ -159,7 +160,7 @@ proptest! {
             }
         }
         // The lines are a stuck volume, two findings, one suppression, a notice, an override, a
-        // fact that was not seen, an unopened chart, and the counts.
+        // fact that was not seen, a chart that was not judged, and the counts.
         prop_assert_eq!(written(&report, Format::Concise).lines().count(), 9);
         let junit = written(&report, Format::Junit);
         prop_assert!(quick_junit::Report::deserialize_from_str(&junit).is_ok(), "{junit:?}");

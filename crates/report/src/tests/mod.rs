@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::live::{Origin, Override, Owner, Stuck};
 use super::{
-    Fix, Format, JudgedObject, Line, Located, Notice, Place, Report, Style, Summary, Unopened,
-    Unread, write,
+    Cause, Fix, Format, JudgedObject, Line, Located, NotJudged, Notice, Place, Report, Style,
+    Summary, Unread, write,
 };
 use doctor::diagnosis::{CaseEntry, Purpose, SuggestedAction, VolumeEntry, WaitingEntry};
 use engine::model::object::ObjectRef;
@@ -81,7 +81,6 @@ fn report() -> Report {
         others: 1,
         unreadable: 1,
         rendered: 2,
-        unopened: [("chart".to_owned(), 1), ("HelmRelease".to_owned(), 3)].into(),
         notices: 1,
         ..Summary::default()
     };
@@ -114,12 +113,12 @@ fn report() -> Report {
             at: Some((2, 4)),
             message: "This is not valid YAML: unclosed bracket '['.".to_owned(),
         }],
-        unopened: vec![Unopened {
-            what: "chart".to_owned(),
-            path: "charts/db".to_owned(),
-            reason: "there is no helm on the PATH".to_owned(),
-            missing: None,
-        }],
+        not_judged: vec![NotJudged::new(
+            "chart",
+            "charts/db".to_owned(),
+            "there is no helm on the PATH",
+            Cause::NoProgram("helm"),
+        )],
         hints: vec!["`check --fix` repairs 1 object.".to_owned()],
         judged: vec![JudgedObject {
             object: object("Deployment", "fine"),
@@ -319,6 +318,84 @@ fn text_of_nothing_says_so() {
     assert_eq!(written(&report, Format::Text), "No findings. 2 objects checked in 1 file.\n");
 }
 
+/// A report in which something was not judged for each cause.
+fn incomplete() -> Report {
+    let mut report = Report::default();
+    report.summary.judged = 2;
+    report.summary.files = 1;
+    let release = |name: &str, host: &str| {
+        let cause = Cause::Elsewhere(host.to_owned());
+        let one = NotJudged::new("HelmRelease", name.to_owned(), "its chart is elsewhere", cause);
+        NotJudged { command: Some("multi-attach-guard check --fetch".to_owned()), ..one }
+    };
+    let chart = |folder: &str| {
+        NotJudged::new("chart", folder.to_owned(), "it depends on db", Cause::Dependencies)
+            .with_command("helm dependency build")
+    };
+    let hidden = NotJudged::new(
+        "hidden folder",
+        ".old".to_owned(),
+        "hidden files are skipped",
+        Cause::Hidden,
+    );
+    report.not_judged = vec![
+        NotJudged::template("web.yaml.j2".to_owned()),
+        release("a", "x.example"),
+        release("b", "y.example"),
+        chart("charts/web"),
+        release("c", "x.example"),
+        chart("my charts"),
+        hidden.with_command("multi-attach-guard check"),
+    ];
+    report
+}
+
+#[test]
+fn the_last_line_begins_with_what_was_not_judged() {
+    let text = written(&incomplete(), Format::Text);
+    assert_eq!(
+        text.lines().last(),
+        Some(
+            "Not judged: 2 charts (missing dependencies: `helm dependency build 'my charts'`, \
+             `helm dependency build charts/web`); 3 HelmReleases (charts or bases from 2 hosts: \
+             `multi-attach-guard check --fetch`); 1 template (not filled in); 1 hidden folder \
+             (skipped: `multi-attach-guard check .old`). Nothing found in the rest. 2 objects \
+             checked in 1 file."
+        )
+    );
+    for sentence in [
+        "2 charts (charts/web, my charts) were not rendered: it depends on db. Run `helm ",
+        "3 HelmReleases (a, b, c) were not rendered: they need files that are not in this",
+        "The hidden folder .old was not judged: hidden files are skipped. Run `multi-attach-guard check .old`.",
+    ] {
+        assert!(text.contains(sentence), "{sentence}\n{text}");
+    }
+}
+
+/// A pipeline shows it in every format: as a warning, or as an error if it must be complete.
+#[test]
+fn every_format_says_what_was_not_judged() {
+    let mut report = incomplete();
+    for (format, open, closed) in [
+        (Format::Concise, "Not judged: 2 charts", "Not judged: 2 charts"),
+        (Format::Json, "\"complete\": false", "\"complete\": false"),
+        (Format::Sarif, "\"executionSuccessful\": true", "\"executionSuccessful\": false"),
+        (Format::Sarif, "\"level\": \"warning\"", "\"level\": \"error\""),
+        (Format::Junit, "<skipped message=", "<error message="),
+        (Format::Github, "::warning title=", "::error title="),
+        (Format::Markdown, "**not judged** The hidden", "**not judged** The hidden"),
+        (Format::Html, "<h2>Not judged</h2>", "<h2>Not judged</h2>"),
+        (Format::Openreports, "\"skip\": 4", "\"error\": 4"),
+    ] {
+        for (must_be_complete, expected) in [(false, open), (true, closed)] {
+            report.must_be_complete = must_be_complete;
+            let out = written(&report, format);
+            assert!(out.contains(expected), "{format:?} {must_be_complete}: {out}");
+            assert!(!out.to_lowercase().contains("no findings"), "{format:?}: {out}");
+        }
+    }
+}
+
 #[test]
 fn colours_come_only_when_asked_for() {
     let mut out = Vec::new();
@@ -357,6 +434,10 @@ fn json_has_the_documented_shape() {
     assert_eq!(json["suppressed"][0]["reason"], "gone next week");
     assert_eq!(json["errors"][0]["line"], 2);
     assert_eq!(
+        json["notJudged"],
+        json!([{"what": "chart", "where": "charts/db", "why": "there is no helm on the PATH"}])
+    );
+    assert_eq!(
         json["unopened"],
         json!([{"kind": "chart", "path": "charts/db", "reason": "there is no helm on the PATH"}])
     );
@@ -364,7 +445,7 @@ fn json_has_the_documented_shape() {
         json["summary"],
         json!({
             "files": 3, "judged": 4, "facts": 1, "skipped": {"Secret": 1, "Service": 2}, "others": 1, "templates": 0, "fragments": 0, "links": 0,
-            "rendered": 2, "unopened": {"chart": 1, "HelmRelease": 3}, "notices": 1,
+            "rendered": 2, "unopened": {"chart": 1}, "notices": 1, "complete": false,
             "deny": 1, "fix": 0, "warn": 1, "suppressed": 1, "unreadable": 1,
         })
     );
@@ -448,7 +529,7 @@ fn github_commands_are_escaped() {
          ::warning file=shop/templates/api.yaml,title=replicas-share-volume::Deployment shop/api: 100 %25 of it, once: it is wrong. Fix it.\n\
          ::notice file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/old: suppressed: gone next week\n\
          ::notice file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=multi-attach-guard::Deployment shop/old: there is no rule \"x\".\n\
-         ::notice title=multi-attach-guard::The chart charts/db was not rendered: there is no helm on the PATH.\n"
+         ::warning title=multi-attach-guard::The chart charts/db was not rendered: there is no helm on the PATH.\n"
     );
     let mut comma = report();
     comma.unread[0].path = Some("a,b:c.yaml".to_owned());

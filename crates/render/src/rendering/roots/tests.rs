@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::{Places, Repository, Root, RootKind, find};
 use crate::fetch::{Fetch, FetchOptions, Fetcher};
 use crate::reason::Reason;
-use report::Missing;
 
 fn roots(files: &[(&str, &str)]) -> (tempfile::TempDir, Vec<Root>) {
     let folder = tempfile::tempdir().unwrap();
@@ -72,7 +71,7 @@ fn only_what_no_other_names_is_a_root() {
     }
     let far = &found[2];
     let url = "github.com/owner/repo//deploy?ref=v1";
-    assert_eq!(far.refused, Some(Reason::of(Missing::Charts, &format!("it names {url}"))));
+    assert_eq!(far.refused, Some(Reason::elsewhere(url, &format!("it names {url}"))));
 }
 
 #[test]
