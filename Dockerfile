@@ -1,11 +1,13 @@
-# The program in an image with nothing else in it. There is no base, so none has to be
-# pinned or patched, and nothing runs while the image is built, so it can be built for
-# other architectures as it is. `make image` compiles the program first.
+# Two images without a base, so none has to be pinned or patched. Nothing runs while they
+# are built, so they can be built for other architectures as they are. `make image` and
+# `make image-check` compile the programs first.
 #
-# The program trusts the API server by the CA that comes with its service account.
+# The last one, which is built by default, has the program and nothing else, for the
+# webhook. It trusts the API server by the CA that comes with its service account.
 #
-# As a command: docker run --rm --volume "$PWD":/src --workdir /src IMAGE check .
-FROM scratch
+# The target `check` also has helm and kustomize, for charts and kustomizations:
+# docker run --rm --volume "$PWD":/src --workdir /src IMAGE-check check --fail-on incomplete .
+FROM scratch AS webhook
 ARG TARGETARCH
 ARG VERSION
 ARG REVISION
@@ -19,3 +21,11 @@ COPY --chmod=755 target/programs/linux/${TARGETARCH}/multi-attach-guard /multi-a
 USER 65532:65532
 EXPOSE 8443 8080
 ENTRYPOINT ["/multi-attach-guard"]
+
+FROM webhook AS check
+ARG TARGETARCH
+# helm, kustomize, and a folder for temporary files.
+COPY target/renderers/linux/${TARGETARCH}/ /
+ENV PATH=/
+
+FROM webhook

@@ -254,10 +254,16 @@ dist: ## Build a release in target/dist (DOWNLOADS=https://… for package manag
 .PHONY: release-dry-run
 release-dry-run: ## Do what a release does, against a registry on this machine, in target/release-dry-run
 	.ci/compile linux/amd64 linux/arm64
+	.ci/renderers linux/amd64 linux/arm64
 	.ci/release-dry-run target/release-dry-run
 
 .PHONY: image
 image: ## Build the image IMAGE= for this machine (PLATFORMS=linux/amd64,linux/arm64)
 	.ci/compile $(subst $(comma), ,$(PLATFORMS))
 	$(DOCKER) build --platform $(PLATFORMS) --tag $(IMAGE) \
-		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) .
+		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) $(TARGET) .
+
+.PHONY: image-check
+image-check: ## Build the image IMAGE=-check, which has helm and kustomize for `check`
+	.ci/renderers $(subst $(comma), ,$(PLATFORMS))
+	@$(MAKE) --no-print-directory image IMAGE=$(IMAGE)-check TARGET="--target check"

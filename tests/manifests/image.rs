@@ -1,4 +1,5 @@
-//! The image: it builds without any other image, and matches the Deployment that runs it.
+//! The images: they build without any other image. The one of the webhook matches the Deployment that
+//! runs it, and the one that checks has the programs that render.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +32,7 @@ fn read(file: &Path) -> Value {
 }
 
 #[test]
-fn it_holds_the_program_and_is_run_as_the_deployment_says() {
+fn each_holds_its_programs_and_one_is_run_as_the_deployment_says() {
     harness::or_skip!(harness::require_tool("buildah"));
     let folder = tempfile::tempdir().unwrap();
     let context = folder.path().join("context");
@@ -54,21 +55,9 @@ fn it_holds_the_program_and_is_run_as_the_deployment_says() {
         .collect();
 
     for architecture in ["amd64", "arm64"] {
-        printed(
-            buildah(folder.path())
-                .args(["build", "--isolation=chroot", "--build-arg=VERSION=1.2.3"])
-                .arg(format!("--platform=linux/{architecture}"))
-                .arg(format!("--tag={architecture}"))
-                .arg(&context),
-        );
-        let image = folder.path().join(architecture);
-        let destination = format!("dir:{}", image.display());
-        printed(buildah(folder.path()).args(["push", architecture, &destination]));
-
-        let manifest = read(&image.join("manifest.json"));
-        let image_config = read(&part(&image, &manifest["config"]));
-        assert_eq!(image_config["architecture"], architecture);
-        let config = &image_config["config"];
+        let (config, files) = built(folder.path(), architecture, &[]);
+        assert_eq!(config["architecture"], architecture);
+        let config = &config["config"];
         assert_eq!(config["Entrypoint"], json!(["/multi-attach-guard"]));
         // The user is a number, because `runAsNonRoot` accepts no name, and not root.
         let user = config["User"].as_str().unwrap();
@@ -78,14 +67,35 @@ fn it_holds_the_program_and_is_run_as_the_deployment_says() {
         assert_eq!(exposed, ports);
         let labels = &config["Labels"];
         assert_eq!(labels["org.opencontainers.image.version"], "1.2.3");
-
-        let layers = manifest["layers"].as_array().unwrap().iter();
-        let files: String = layers
-            .map(|layer| {
-                let mut tar = Command::new("tar");
-                printed(tar.args(["--list", "--file"]).arg(part(&image, layer)))
-            })
-            .collect();
         assert_eq!(files, "LICENSE\nmulti-attach-guard\n");
     }
+    let (config, files) = built(folder.path(), "amd64", &["--target=check"]);
+    let config = &config["config"];
+    assert_eq!(config["Entrypoint"], json!(["/multi-attach-guard"]));
+    assert_eq!(config["Env"], json!(["PATH=/"]));
+    for file in ["multi-attach-guard\n", "helm\n", "kustomize\n", "tmp/\n"] {
+        assert!(files.contains(file), "{files}");
+    }
+}
+
+/// The configuration and the files of an image that is built from `folder`.
+fn built(folder: &Path, architecture: &str, options: &[&str]) -> (Value, String) {
+    printed(
+        buildah(folder)
+            .args(["build", "--isolation=chroot", "--build-arg=VERSION=1.2.3"])
+            .args(options)
+            .arg(format!("--platform=linux/{architecture}"))
+            .arg("--tag=built")
+            .arg(folder.join("context")),
+    );
+    let image = tempfile::tempdir_in(folder).unwrap();
+    let destination = format!("dir:{}", image.path().display());
+    printed(buildah(folder).args(["push", "built", &destination]));
+    let manifest = read(&image.path().join("manifest.json"));
+    let layers = manifest["layers"].as_array().unwrap().iter();
+    let files = layers.map(|layer| {
+        let mut tar = Command::new("tar");
+        printed(tar.args(["--list", "--file"]).arg(part(image.path(), layer)))
+    });
+    (read(&part(image.path(), &manifest["config"])), files.collect())
 }

@@ -36,6 +36,9 @@ fn the_chart_installs_the_image_that_was_pushed() {
         let file = at.join("multi-attach-guard");
         fs::write(&file, program).unwrap();
         printed(Command::new("chmod").arg("755").arg(file));
+        let renderers = folder.path().join("target/renderers/linux").join(architecture);
+        fs::create_dir_all(&renderers).unwrap();
+        fs::write(renderers.join("helm"), architecture).unwrap();
     }
     let helm = plane.program("helm");
     let inherited = std::env::var("PATH").unwrap();
@@ -55,6 +58,8 @@ fn the_chart_installs_the_image_that_was_pushed() {
     assert_eq!(confined["readOnlyRootFilesystem"], true);
     let chart = pushed.lines().nth(1).unwrap();
     assert!(chart.contains("/charts/multi-attach-guard:"), "{chart}");
+    let check = pushed.lines().nth(2).unwrap();
+    assert!(check.starts_with(&format!("{image}-check@sha256:")), "{check}");
     for architecture in ["amd64", "arm64"] {
         assert!(read("SHA256SUMS").contains(&format!("-linux-{architecture}.tar.gz\n")));
     }
