@@ -16,10 +16,10 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Severity::of(finding.action).is_some() || finding.suppressed.is_some()
     };
     let results = report.findings.iter().filter(is_shown).map(result);
-    // Section 3.58.6: after an error the results are incomplete, after a warning they may be.
-    let level = if report.must_be_complete { "error" } else { "warning" };
-    let not_judged =
-        words::not_judged(report).into_iter().map(|sentence| notification(level, &sentence, None));
+    // Appendix I: after a notification of this level, the results cannot be assumed to be complete.
+    let not_judged = words::not_judged(report)
+        .into_iter()
+        .map(|sentence| notification("error", &sentence, None));
     let unread: Vec<Value> = report.unread.iter().map(unread).chain(not_judged).collect();
     let is_failed = report.must_be_complete && !report.is_complete();
     let notices: Vec<Value> = report.notices.iter().map(notice).collect();

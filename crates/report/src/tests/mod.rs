@@ -380,7 +380,7 @@ fn every_format_says_what_was_not_judged() {
         (Format::Concise, "Not judged: 2 charts", "Not judged: 2 charts"),
         (Format::Json, "\"complete\": false", "\"complete\": false"),
         (Format::Sarif, "\"executionSuccessful\": true", "\"executionSuccessful\": false"),
-        (Format::Sarif, "\"level\": \"warning\"", "\"level\": \"error\""),
+        (Format::Sarif, "\"level\": \"error\"", "\"level\": \"error\""),
         (Format::Junit, "<skipped message=", "<error message="),
         (Format::Github, "::warning title=", "::error title="),
         (Format::Markdown, "**not judged** The hidden", "**not judged** The hidden"),
