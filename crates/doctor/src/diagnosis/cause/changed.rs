@@ -181,7 +181,7 @@ pub(super) fn kept(waiting: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<Suggeste
             Purpose::Before,
             command::line(kubectl, pause),
             &format!(
-                "Nothing stops. {by} delivers {shown} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
+                "Nothing stops. {by} delivers {shown} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. An owner above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
             ),
         ));
         after.push(SuggestedAction::new(
