@@ -107,11 +107,11 @@ metrics! {
     pub view_synced: Labelled<Gauge> = "view_synced", "1 once every object of the resource was seen";
     pub view_objects: Labelled<Gauge> = "view_objects", "Objects of the resource held in memory";
     pub view_last_event: Labelled<Time> = "view_last_event_timestamp_seconds",
-        "When the API server was last heard of about the resource";
+        "Time of the API server's last event about the resource";
     pub late_lookups: Labelled<Counter> = "view_late_lookups",
         "Objects looked up at the API server by name, because the cache lacked them or might have been behind, by result";
     pub unconfirmed_denials: Labelled<Counter> = "view_unconfirmed_denials",
-        "Denials that the API server did not confirm in time, by what --stale made of them";
+        "Denials that the API server did not confirm in time, by result of --stale";
 }
 
 impl Metrics {
