@@ -61,7 +61,7 @@ metrics! {
     reviews: Labelled<Counter, 5> = "reviews",
         "Reviews answered, by webhook, kind of object, operation, dry run and decision";
     findings: Labelled<Counter, 6> = "findings",
-        "Hazards found in reviews, by rule and what was done about them; a review at both webhooks counts at both";
+        "Hazards found in reviews, by rule and action; a review at both webhooks counts at both";
     pub(super) refusals: Labelled<Counter> = "requests_refused",
         "Requests that were not answered as a review, by reason; those with the reasons busy and memory were shed";
     pub(super) in_flight: Gauge = "requests_in_flight",
