@@ -55,7 +55,7 @@ pub(crate) struct CapabilitiesOptions {
     pub format: TableFormat,
 }
 
-/// A format for what is no finding.
+/// The format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableFormat {
     /// For people

@@ -62,7 +62,7 @@ pub(super) enum CommandError {
     Catalog(#[from] CatalogError),
     /// Nothing in the catalog has this name.
     #[error(
-        "Nothing is known of \"{0}\". `multi-attach-guard capabilities --all` lists all that is."
+        "Unknown driver, class or product \"{0}\". `multi-attach-guard capabilities --all` lists the known ones."
     )]
     UnknownStorage(String),
     /// The line is not known.

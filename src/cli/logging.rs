@@ -25,7 +25,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// What is logged, and how.
+/// The log.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LogOptions {
     /// Format of the log on standard error

@@ -15,7 +15,7 @@ use report::{Earlier, Format, Report, Style, Summary, WIDEST, safe};
 /// The least that makes a command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FailOn {
-    /// What the webhook would refuse or repair
+    /// Findings that the webhook would deny or repair
     Deny,
     /// Warnings too
     Warn,
@@ -36,7 +36,7 @@ pub(crate) struct ReportArgs {
     #[arg(long)]
     pub summary: bool,
 
-    /// Report and fail on only what this earlier `--format json` lacks
+    /// Report and fail on only the findings that this earlier `--format json` lacks
     #[arg(long, value_name = "EARLIER.json")]
     pub compare: Option<PathBuf>,
 

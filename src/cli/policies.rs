@@ -47,7 +47,7 @@ pub(crate) struct PoliciesOptions {
     #[arg(long, conflicts_with = "manifest_dir")]
     pub repair: bool,
 
-    /// Print what needs no facts, for a manifest directory of kube-apiserver
+    /// Print the policy that needs no facts, for a manifest directory of kube-apiserver
     #[arg(long)]
     pub manifest_dir: bool,
 }

@@ -19,15 +19,17 @@ pub(super) struct Target {
 pub(super) enum TargetError {
     /// The kind does not use volumes.
     #[error(
-        "\"{0}\" is no kind that uses volumes. It is no namespace of this cluster either. Expected a name, NAMESPACE/NAME, or pod/NAME, deployment/NAME, statefulset/NAME, daemonset/NAME, replicaset/NAME, job/NAME, cronjob/NAME or pvc/NAME."
+        "\"{0}\" is neither a kind with volumes nor a namespace of this cluster. Expected a name, NAMESPACE/NAME, or pod/NAME, deployment/NAME, statefulset/NAME, daemonset/NAME, replicaset/NAME, job/NAME, cronjob/NAME or pvc/NAME."
     )]
     Kind(String),
     /// The text is not a name.
-    #[error("\"{0}\" is no name. Expected NAME, KIND/NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME.")]
+    #[error(
+        "\"{0}\" is not a name. Expected NAME, KIND/NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME."
+    )]
     Parts(String),
     /// The name and the option give different namespaces.
     #[error(
-        "\"{own}\" is no kind that uses volumes. As a namespace it contradicts -n {option}: leave one of the two out."
+        "\"{own}\" is not a kind with volumes. As a namespace it contradicts -n {option}: leave one of the two out."
     )]
     Namespaces {
         /// The namespace in the name.
@@ -217,10 +219,10 @@ mod tests {
         }
         for text in ["a/b/c/d", "shop/", "/web", ""] {
             let error = Target::read(text).unwrap_err().to_string();
-            assert!(error.contains("is no name"), "{error}");
+            assert!(error.contains("is not a name"), "{error}");
         }
         let error = Target::read("shop/secret/x").unwrap_err().to_string();
-        assert!(error.starts_with("\"secret\" is no kind that uses volumes."), "{error}");
+        assert!(error.starts_with("\"secret\" is neither a kind with volumes"), "{error}");
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn an_audit_that_cannot_be_made_says_why() {
     let test = harness::or_skip!(CommandTest::new());
     for (argument, sentence) in [
         ("absent", "no claim \"absent\""),
-        ("secret/data", "\"secret\" is no kind that uses volumes."),
+        ("secret/data", "\"secret\" is neither a kind with volumes"),
         ("--namespace=absent", "The cluster has no namespace \"absent\"."),
         ("--namespace=", "a value is required for '--namespace <NAMESPACE>'"),
     ] {

@@ -74,7 +74,7 @@ fn left_alone(located: &Located, options: Hints) -> Option<String> {
     let first = finding.remedies.first().map(|it| it.remedy.name);
     Some(match (first, located.template()) {
         (None, _) => "`--fix` has no remedy for it".to_owned(),
-        _ if finding.action == Action::Warn => "`--fix` changes only what is an error".to_owned(),
+        _ if finding.action == Action::Warn => "`--fix` changes only errors".to_owned(),
         (Some(COLOCATE), _) if !options.names_remedy => {
             format!("`--fix --remedy {COLOCATE}` does it")
         }

@@ -426,7 +426,7 @@ fn elsewhere(located: &Located) -> Option<String> {
     let also = located.also.iter();
     let templates = also.filter_map(|(_, place)| place.template.clone());
     let named = some(templates.collect());
-    (!named.is_empty()).then(|| format!("the same in what is rendered from {named}"))
+    (!named.is_empty()).then(|| format!("the same line in the output of {named}"))
 }
 
 /// The message without the sentence about settling an assumption, if that was printed before.
@@ -440,7 +440,7 @@ fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
 /// The note for a finding that has the same text as an earlier one.
 fn again(located: &Located) -> String {
     match located.template() {
-        Some(template) => format!("the same in what is rendered from {template}"),
+        Some(template) => format!("the same finding in the output of {template}"),
         None => "the same again".to_owned(),
     }
 }

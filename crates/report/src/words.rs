@@ -57,7 +57,7 @@ fn findings(summary: &Summary) -> String {
         (0, 0) => format!(
             "No {}findings{}",
             if new { "new " } else { "" },
-            if summary.unopened.is_empty() { "" } else { " in what was looked at" },
+            if summary.unopened.is_empty() { "" } else { " in the judged objects" },
         ),
         (errors, warnings) if new => format!("New: {}", severities(errors, warnings)),
         (errors, warnings) => severities(errors, warnings),
@@ -149,7 +149,7 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
         } = all[0];
         let way_out = match missing {
             None | Some(Missing::Tool) => "",
-            Some(Missing::Charts) => "; `--fetch` gets what is missing",
+            Some(Missing::Charts) => "; `--fetch` gets the missing files",
             Some(Missing::Files) => {
                 ", and rendering has no network; render it yourself and pipe the result into `check -`"
             }
@@ -161,7 +161,7 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
             ),
             (_, None | Some(Missing::Tool)) => format!("{} were not rendered: {reason}.", by_kind(&all)),
             _ => format!(
-                "{} were not rendered: they need what is not in this repository{way_out}.",
+                "{} were not rendered: they need files that are not in this repository{way_out}.",
                 by_kind(&all)
             ),
         }

@@ -47,7 +47,7 @@ impl Authority {
     pub(super) fn read(certificate: &[u8], key: &str) -> Result<Self, &'static str> {
         let certificate = CertificateDer::from_pem_slice(certificate)
             .map_err(|_| "the CA certificate is not PEM")?;
-        let key = KeyPair::from_pem(key).map_err(|_| "the CA key is no private key in PEM")?;
+        let key = KeyPair::from_pem(key).map_err(|_| "the CA key is not a private key in PEM")?;
         let (_, parsed) = X509Certificate::from_der(&certificate)
             .map_err(|_| "the CA certificate is malformed")?;
         if !parsed.is_ca() {

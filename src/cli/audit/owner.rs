@@ -86,7 +86,7 @@ fn manager(document: &Value) -> Option<Owner> {
     let name = label(document, "app.kubernetes.io/managed-by")?;
     Some(Owner {
         name: format!("{name}, says its label app.kubernetes.io/managed-by"),
-        change: "Change what it is made from.".to_owned(),
+        change: "Change its source.".to_owned(),
         command: None,
     })
 }

@@ -74,7 +74,7 @@ pub(crate) struct CheckOptions {
     #[arg(long)]
     pub fail_if_no_objects: bool,
 
-    /// Edit the files in place; print a patch for what was rendered or piped
+    /// Edit the files in place; print a patch for rendered or piped manifests
     #[arg(long)]
     pub fix: bool,
 

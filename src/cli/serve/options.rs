@@ -57,7 +57,7 @@ pub(crate) struct ServeOptions {
     #[arg(long, conflicts_with = "facts")]
     pub admission_policies: bool,
 
-    /// What to do with a denial that the API server does not confirm in time
+    /// How to answer if the API server does not confirm a denial in time
     #[arg(long, value_enum, default_value_t = Stale::Warn)]
     pub stale: Stale,
 
@@ -74,12 +74,12 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = duration)]
     pub drain_timeout: Duration,
 
-    /// What is logged, and how.
+    /// The log.
     #[command(flatten)]
     pub log: LogOptions,
 }
 
-/// What to do with a denial that rests on facts that may be old.
+/// How to answer if a denial rests on facts that may be old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Stale {
     /// It stands

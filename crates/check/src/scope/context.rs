@@ -45,7 +45,7 @@ struct Notes {
 }
 
 /// The advice if several definitions are equally near.
-pub(crate) const APPLIED_TOGETHER: &str = "Check only what is applied together";
+pub(crate) const APPLIED_TOGETHER: &str = "Check only manifests that are applied together";
 
 /// A note about a claim that a workload names.
 pub(crate) struct ClaimNote {

@@ -98,6 +98,6 @@ fn without_copy(claim: &Claim, old: &Claim) -> Option<String> {
         name => name,
     };
     Some(format!(
-        "No copy is needed: set persistentVolumeReclaimPolicy of volume {volume} to Retain, scale the workloads that use the claim to 0, delete the claim, remove spec.claimRef of the volume, set its accessModes to {target}, and create the claim again with volumeName {volume}."
+        "No copy is needed. Set persistentVolumeReclaimPolicy of volume {volume} to Retain, scale the workloads that use the claim to 0, and delete the claim. Then remove spec.claimRef of the volume, set its accessModes to {target}, and create the claim again with volumeName {volume}."
     ))
 }

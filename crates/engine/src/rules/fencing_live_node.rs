@@ -145,7 +145,7 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         what: format!("{what} Two nodes that write to one volume damage its data."),
         advice: format!(
             "First make sure that the machine is off (by its power state at the cloud provider or \
-             its management controller). What Kubernetes knows of it is its last sign of life \
+             its management controller). Kubernetes knows only its last sign of life \
              (`kubectl get lease -n kube-node-lease {name} -o yaml`), and once that is too old this \
              passes. {instead}"
         ),

@@ -62,7 +62,7 @@ use crate::snapshot::Absence;
 
 pub(super) const RULE: Rule = Rule {
     code: "unresolved-claim",
-    at_fault: "what this is decides what happens",
+    at_fault: "the outcome depends on this volume, which is unknown",
     on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };
 

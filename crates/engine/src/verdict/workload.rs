@@ -256,7 +256,7 @@ impl Evaluation<'_> {
 const RECREATE: &str = "Set spec.strategy to Recreate";
 
 /// The reason for which an update is denied although it did not cause the hazard.
-const EXISTED: &str = " The object had this fault before your change; your change starts a rollout, which is what would hang.";
+const EXISTED: &str = " The object had this fault before your change; your change starts a rollout, which would hang.";
 
 /// The command that gets an update past an existing violation: an override that expires.
 fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {

@@ -12,7 +12,7 @@ const FLEET: &str = "`fleet apply -o BUNDLE NAME FOLDER`, `fleet target --bundle
 
 const ARGO_CD: &str =
     "`argocd appset generate FILE -o yaml | multi-attach-guard check -` judges its Applications";
-const HELM: &str = "`helm template NAME CHART --repo URL -n NAMESPACE -f VALUES | multi-attach-guard check -`, with what its spec says, judges it";
+const HELM: &str = "`helm template NAME CHART --repo URL -n NAMESPACE -f VALUES | multi-attach-guard check -`, filled in from its spec, judges it";
 
 /// The reason why an object of the kind is not rendered.
 pub(super) fn of_kind(kind: &str) -> Reason {

@@ -143,7 +143,7 @@ fn steps(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
         let title = match steps[0].purpose {
             Purpose::Check => "First look:",
             Purpose::Before => "Before any change:",
-            Purpose::WayOut if case.passes => "It passes by itself. What helps:",
+            Purpose::WayOut if case.passes => "It passes by itself. Steps that help:",
             Purpose::WayOut if several => "The way out, one of these, the safest first:",
             Purpose::WayOut => "The way out:",
             Purpose::Afterwards => "Afterwards:",

@@ -504,7 +504,7 @@ fn what_was_reported_of_an_object_is_not_reported_again() {
     report.findings.insert(1, other);
     let text = written(&report, Format::Text);
     assert!(!text.contains("too: "), "{text}");
-    assert!(text.contains("= note: the same in what is rendered from overlays/b"), "{text}");
+    assert!(text.contains("= note: the same finding in the output of overlays/b"), "{text}");
     report.findings[0].finding.action = Action::Warn;
     let text = written(&report, Format::Text);
     assert!(

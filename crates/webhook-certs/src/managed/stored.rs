@@ -161,7 +161,7 @@ mod tests {
             (Data::new(), "it has no ca.key"),
             (without, "it has no ca.key"),
             (with("ca.key", b"\xff"), "ca.key is not text"),
-            (with("ca.key", b"?"), "no private key in PEM"),
+            (with("ca.key", b"?"), "not a private key in PEM"),
             (with("ca.key", &other["ca.key"].0), "does not belong"),
             (with("ca.crt", b"?"), "certificate is not PEM"),
             (with("ca.crt", &good["tls.crt"].0), "not that of a CA"),

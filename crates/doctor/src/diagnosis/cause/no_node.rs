@@ -165,14 +165,14 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let has_nodes = !nodes_of(waiting).is_empty();
     steps.push(match (waiting.used.keeps_its_node(), has_nodes) {
         (true, true) => SuggestedAction::note(
-            "Make room on that machine: no other node can have this data. What keeps the pod off it is in the scheduler's words above.",
+            "Make room on that machine: no other node can have this data. The scheduler's words above say why the pod cannot be there.",
         ),
         (true, false) => SuggestedAction::note(&format!(
             "Bring back that very machine: no other node can have this data. Where the data is elsewhere too, in a replica or a backup, delete claim {} and then the pod: whoever makes the claim makes an empty one, which a replica or a restored backup fills.",
             waiting.claim
         )),
         (false, true) => SuggestedAction::note(
-            "Make room on one of these nodes, or add a node there: what keeps the pod off each is in the scheduler's words above.",
+            "Make room on one of these nodes, or add a node there: the scheduler's words above say why the pod cannot be on each.",
         ),
         (false, false) => SuggestedAction::note(
             "Add a node there: scale up the node group of that zone or pool. If that is not possible, restore a snapshot or a backup into a new claim where the nodes are.",

@@ -47,7 +47,7 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
     let outlook = if users.next().is_some() {
         "Kubernetes keeps the volume attached as long as the machine may still write to it. As the old pod cannot end there, it stays so until somebody acts."
     } else {
-        "No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it; where its controller manager runs with --disable-force-detach-on-timeout, it never does."
+        "No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it. Where its controller manager runs with --disable-force-detach-on-timeout, it never does."
     };
     Some(format!("{} {outlook}", unheard(node)))
 }

@@ -108,7 +108,7 @@ fn never_detached(waiting: &WaitingPod<'_>, node: &str, waited: i64) -> Option<S
             ),
             check: SuggestedAction::check(
                 waiting.kubectl(&["get", "node", node, "-o", "jsonpath={.status.volumesInUse}"]),
-                "Nothing. What is listed there, the kubelet has not unmounted.",
+                "Nothing. Volumes in this list are still mounted.",
             ),
             note: format!(
                 "The logs of the kubelet of {node}, and of the node plugin of {driver} there, say why it is still mounted. A restart of the kubelet often helps; a drain and a restart of {node} always does."
