@@ -19,6 +19,7 @@ mod fencing;
 mod gitops;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod hostile_values;
 mod image;
 mod installed;
 mod managed_certificates;

@@ -373,7 +373,8 @@ fn json_has_the_documented_shape() {
 #[test]
 fn sarif_follows_its_schema() {
     let mut schema: Value =
-        serde_json::from_str(include_str!("../../../../tests/data/sarif-schema-2.1.0.json")).unwrap();
+        serde_json::from_str(include_str!("../../../../tests/data/sarif-schema-2.1.0.json"))
+            .unwrap();
     // The schema's pattern for a field that is never written is not a regular expression: it closes
     // a bracket that is not open.
     for definition in ["run", "toolComponent"] {
