@@ -67,8 +67,9 @@ impl ReportArgs {
     fn style(&self, terminal: bool) -> Style {
         // https://no-color.org
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let size = terminal_size::terminal_size().filter(|_| terminal);
-        let width = size.map_or(WIDEST, |(width, _)| width.0.into());
+        let width = terminal_size::terminal_size()
+            .filter(|_| terminal)
+            .map_or(WIDEST, |(width, _)| width.0.into());
         Style {
             colour: terminal && !unwanted,
             // It is between the width that text needs and the width that is easy to read.

@@ -89,9 +89,9 @@ pub(super) async fn installed(client: &Client) -> Result<Installed, kube::Error>
     for (text, is_optional) in [(DEFINITION, false), (POLICIES, false), (REPAIR, true)] {
         let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_default();
         for ours in documents {
-            let text = |pointer| ours.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-            let (kind, name) = (text("/kind"), text("/metadata/name"));
-            let group = text("/apiVersion").split('/').next().unwrap_or_default();
+            let field = |pointer| ours.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let (kind, name) = (field("/kind"), field("/metadata/name"));
+            let group = field("/apiVersion").split('/').next().unwrap_or_default();
             let kind_of = GroupVersionKind::gvk(group, "v1", kind);
             let objects: Api<DynamicObject> =
                 Api::all_with(client.clone(), &ApiResource::from_gvk(&kind_of));
@@ -126,8 +126,8 @@ fn says(theirs: Option<&Value>, ours: &Value) -> bool {
             ours.iter().all(|(key, ours)| key == "namespaceSelector" || says(theirs.get(key), ours))
         }
         (Some(Value::Array(theirs)), Value::Array(ours)) => {
-            let mut pairs = theirs.iter().zip(ours);
-            theirs.len() == ours.len() && pairs.all(|(theirs, ours)| says(Some(theirs), ours))
+            theirs.len() == ours.len()
+                && theirs.iter().zip(ours).all(|(their, our)| says(Some(their), our))
         }
         (theirs, ours) => theirs == Some(ours),
     }

@@ -89,14 +89,14 @@ impl Target {
 
     /// Whether the target is this object.
     pub(super) fn is_object(&self, object: &ObjectRef) -> bool {
-        object.name == self.name && self.kind.is_none_or(|it| object.kind == it.name())
+        object.name == self.name && self.kind.is_none_or(|kind| object.kind == kind.name())
     }
 
     /// Whether the case is about the target.
     pub(super) fn is_about(&self, case: &CaseEntry) -> bool {
         let claim = self.may_be(ObjectKind::Claim) && case.volume.claim == self.name;
-        let waiting = case.waiting.iter().map(|it| (&it.pod, &it.workload));
-        let holders = case.holders.iter().map(|it| (&it.pod, &it.workload));
+        let waiting = case.waiting.iter().map(|waiting| (&waiting.pod, &waiting.workload));
+        let holders = case.holders.iter().map(|holder| (&holder.pod, &holder.workload));
         claim
             || waiting
                 .chain(holders)
@@ -108,13 +108,15 @@ impl Target {
         let mut pods = facts.observed.pods.iter();
         let name = &self.name;
         let is_meant = |pod: &&Pod| {
-            let (kind, name) = pod.workload();
-            self.is_pod(&pod.meta.name) || self.is_workload(&format!("{kind} {name}"))
+            let (kind, workload) = pod.workload();
+            self.is_pod(&pod.meta.name) || self.is_workload(&format!("{kind} {workload}"))
         };
         let mut meant = pods.clone().filter(is_meant);
         if let Some(pod) = meant.clone().find(|pod| pod.is_starting()) {
-            let said = facts.observed.said_of(pod);
-            let said = said.map(|it| format!(" Kubernetes says: \"{}\"", it.trim()));
+            let said = facts
+                .observed
+                .said_of(pod)
+                .map(|message| format!(" Kubernetes says: \"{}\"", message.trim()));
             return Ok(format!(
                 "Pod {} uses no claim, and has not started for another reason.{}",
                 pod.meta.name,
@@ -148,7 +150,7 @@ impl Target {
     }
 
     fn may_be(&self, kind: ObjectKind) -> bool {
-        self.kind.is_none_or(|it| it == kind)
+        self.kind.is_none_or(|own| own == kind)
     }
 
     fn is_pod(&self, name: &str) -> bool {
@@ -158,7 +160,7 @@ impl Target {
     /// Whether the target is this workload, given as `Deployment web`.
     fn is_workload(&self, workload: &str) -> bool {
         workload.split_once(' ').is_some_and(|(kind, name)| {
-            name == self.name && self.kind.is_none_or(|it| it.name() == kind)
+            name == self.name && self.kind.is_none_or(|own| own.name() == kind)
         })
     }
 }

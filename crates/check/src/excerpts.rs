@@ -70,18 +70,18 @@ pub(super) fn of(
 /// with the fault is first.
 fn grouped(file: &str, mut marks: Vec<Mark>) -> Vec<Excerpt> {
     marks.sort_by_key(|mark| (mark.line.number, mark.line.column));
-    let near = |a: &Mark, b: &Mark| b.line.number - a.line.number < FAR;
-    let groups =
-        marks.chunk_by(near).map(|marks| Excerpt { file: file.to_owned(), marks: marks.to_vec() });
-    let mut excerpts: Vec<Excerpt> = groups.collect();
+    let mut excerpts: Vec<Excerpt> = marks
+        .chunk_by(|a, b| b.line.number - a.line.number < FAR)
+        .map(|marks| Excerpt { file: file.to_owned(), marks: marks.to_vec() })
+        .collect();
     excerpts.sort_by_key(|excerpt| !excerpt.marks.iter().any(|mark| mark.is_fault));
     excerpts
 }
 
 /// The mark of the field at fault, or of the nearest field around it if it is missing.
 fn at_fault(place: &Place, text: &str, document: &Value, finding: &Finding) -> Mark {
-    let rule = RULES.iter().find(|it| it.code == finding.rule);
-    let wrong = rule.map_or("", |rule| rule.at_fault);
+    let wrong =
+        RULES.iter().find(|rule| rule.code == finding.rule).map_or("", |rule| rule.at_fault);
     let label = match missing(document, &finding.field_path) {
         Some(name) => format!("no {name}: {wrong}"),
         None => wrong.to_owned(),
@@ -144,7 +144,6 @@ fn is_in_names(letter: char) -> bool {
 
 /// The mark of a line of `text` that is not itself at fault.
 fn mark(text: &str, line: Line, label: String) -> Mark {
-    let before = line.number.checked_sub(2);
-    let before = before.and_then(|at| text.lines().nth(at));
-    Mark { line, before: before.unwrap_or_default().to_owned(), label, is_fault: false }
+    let before = line.number.checked_sub(2).and_then(|at| text.lines().nth(at)).unwrap_or_default();
+    Mark { line, before: before.to_owned(), label, is_fault: false }
 }

@@ -37,35 +37,35 @@ fn folded<T, K: Eq + Hash>(
 pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
     let claim = |volume: &Text| format!("claim \"{volume}\"");
     // Each finding with the number of volumes that it has by itself.
-    let all = all.into_iter().map(|it| (it.finding.volumes.len(), it));
+    let counted = all.into_iter().map(|located| (located.finding.volumes.len(), located));
     let key = |(_, located): &(usize, Located)| {
         let finding = &located.finding;
         let ([volume], []) = (&finding.volumes[..], &finding.remedies[..]) else {
             return None;
         };
         let message = finding.message.replacen(&claim(volume), "claim", 1);
-        let file = located.place.as_ref().map(|it| it.file.clone());
+        let file = located.place.as_ref().map(|place| place.file.clone());
         Some((finding.rule, finding.action, file, message))
     };
     let merge = |(_, first): &mut (usize, Located), (_, located): (usize, Located)| {
         // A file may be rendered twice.
-        let is_new = |it: &Text| !first.finding.volumes.contains(it);
-        if located.finding.volumes.iter().all(is_new) {
+        if located.finding.volumes.iter().all(|volume| !first.finding.volumes.contains(volume)) {
             first.finding.volumes.extend(located.finding.volumes);
             mark_as_well(&mut first.excerpts, located.excerpts);
         }
         None
     };
-    let with_volumes = |(own, mut located): (usize, Located)| {
-        let more: Vec<String> = located.finding.volumes[own..].iter().map(claim).collect();
-        if !more.is_empty() {
-            let more = listed(&more, "and");
-            located.finding.message += &format!(" The same holds for {more}.");
-        }
-        located
-    };
-    let folded = folded(all, key, merge).into_iter();
-    folded.map(with_volumes).collect()
+    folded(counted, key, merge)
+        .into_iter()
+        .map(|(own, mut located)| {
+            let more: Vec<String> = located.finding.volumes[own..].iter().map(claim).collect();
+            if !more.is_empty() {
+                located.finding.message +=
+                    &format!(" The same holds for {}.", listed(&more, "and"));
+            }
+            located
+        })
+        .collect()
 }
 
 /// The most lines that are shown besides the one at fault.
@@ -74,7 +74,7 @@ const MOST_MARKS: usize = 3;
 /// Adds the marks of another finding, other than its fault, to the excerpts of the first.
 fn mark_as_well(excerpts: &mut [Excerpt], others: Vec<Excerpt>) {
     for other in others {
-        let Some(own) = excerpts.iter_mut().find(|it| it.file == other.file) else {
+        let Some(own) = excerpts.iter_mut().find(|excerpt| excerpt.file == other.file) else {
             continue;
         };
         let new = other.marks.into_iter().filter(|mark| !mark.is_fault);
@@ -89,7 +89,7 @@ pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
     let key = |located: &Located| {
         let finding = &located.finding;
         let object = &finding.object;
-        let place = located.place.as_ref().filter(|it| it.template.is_some())?;
+        let place = located.place.as_ref().filter(|place| place.template.is_some())?;
         let object_name = (object.kind.clone(), object.name.clone());
         let line = (place.file.clone(), place.line.number);
         let message = without_object(&finding.message, object);
@@ -99,18 +99,18 @@ pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
         if is_among(first, located.template()) {
             return Some(located);
         }
-        let object = located.finding.object;
-        let also = located.place.map(|place| (object, place));
-        first.also.extend(also);
+        first.also.extend(located.place.map(|place| (located.finding.object, place)));
         None
     })
 }
 
 /// Whether the finding already includes the output of `template`.
 fn is_among(first: &Located, template: Option<&str>) -> bool {
-    let own = first.place.iter();
-    let mut places = own.chain(first.also.iter().map(|(_, place)| place));
-    places.any(|place| place.template.as_deref() == template)
+    first
+        .place
+        .iter()
+        .chain(first.also.iter().map(|(_, place)| place))
+        .any(|place| place.template.as_deref() == template)
 }
 
 /// Merges equal notices about several objects of one kind into the first one.
@@ -119,16 +119,18 @@ pub(super) fn notices(all: Vec<Notice>) -> Vec<Notice> {
         let object = notice.object.as_ref()?;
         Some((object.kind.clone(), notice.text.clone()))
     };
-    let all = all.into_iter().map(|notice| (notice, 0));
-    let folded = folded(all, key, |(_, more), _| {
+    let counted = all.into_iter().map(|notice| (notice, 0));
+    folded(counted, key, |(_, more), _| {
         *more += 1;
         None
-    });
-    folded.into_iter().map(with_count).collect()
+    })
+    .into_iter()
+    .map(with_count)
+    .collect()
 }
 
 fn with_count((mut notice, more): (Notice, usize)) -> Notice {
-    let kind = notice.object.as_ref().map(|it| it.kind.as_str());
+    let kind = notice.object.as_ref().map(|object| object.kind.as_str());
     if let (Some(kind), 1..) = (kind, more) {
         let objects = match more {
             1 => format!("one more {kind}"),
@@ -141,10 +143,10 @@ fn with_count((mut notice, more): (Notice, usize)) -> Notice {
 
 /// The message without the name of its object and, in its commands, without the namespace.
 fn without_object(message: &str, object: &ObjectRef) -> String {
-    let message = message.strip_prefix(&object.to_string()).unwrap_or(message);
-    let message = message.strip_prefix(": ").unwrap_or(message);
+    let unnamed = message.strip_prefix(&object.to_string()).unwrap_or(message);
+    let text = unnamed.strip_prefix(": ").unwrap_or(unnamed);
     match &object.namespace {
-        Some(namespace) => message.replace(&format!("kubectl -n {namespace} "), "kubectl "),
-        None => message.to_owned(),
+        Some(namespace) => text.replace(&format!("kubectl -n {namespace} "), "kubectl "),
+        None => text.to_owned(),
     }
 }

@@ -23,7 +23,7 @@ impl Hints {
     /// Adds how `--fix` handles each finding, and one suggestion for each possible next step.
     pub fn add_to(self, report: &mut Report) {
         let found = report.findings.iter_mut();
-        for located in found.filter(|it| it.finding.action != Action::Ignore) {
+        for located in found.filter(|located| located.finding.action != Action::Ignore) {
             let by_fix = match left_alone(located, self) {
                 None if self.diff => "`--fix` does it".to_owned(),
                 None if self.fix => "`--fix` could not edit the file".to_owned(),
@@ -71,7 +71,7 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
 fn left_alone(located: &Located, options: Hints) -> Option<String> {
     let finding = &located.finding;
     let place = located.place.as_ref();
-    let first = finding.remedies.first().map(|it| it.remedy.name);
+    let first = finding.remedies.first().map(|proposal| proposal.remedy.name);
     Some(match (first, located.template()) {
         (None, _) => "`--fix` has no remedy for it".to_owned(),
         _ if finding.action == Action::Warn => "`--fix` changes only errors".to_owned(),
@@ -81,7 +81,7 @@ fn left_alone(located: &Located, options: Hints) -> Option<String> {
         (_, Some(template)) if located.fix.is_none() => {
             format!("`--fix` prints a patch, as it is rendered from {template}")
         }
-        _ if place.is_none_or(|it| it.path.is_none()) => {
+        _ if place.is_none_or(|place| place.path.is_none()) => {
             "`--fix` prints a patch, as it was piped".to_owned()
         }
         _ => return None,

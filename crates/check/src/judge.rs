@@ -95,8 +95,7 @@ impl<'c> Subject<'c> {
         let Object::Workload(workload) = &self.known.object else {
             return false;
         };
-        let mut assumed = self.context.assumed_of(self.number);
-        assumed.any(|note| {
+        self.context.assumed_of(self.number).any(|note| {
             !note.is_about_users && workload.template.claims().any(|claim| *claim == note.claim)
         })
     }
@@ -112,10 +111,8 @@ impl<'c> Subject<'c> {
             return None;
         }
         let annotations = self.spot("metadata.annotations");
-        let of_annotations = notices.into_iter().chain(unused);
-        let of_annotations = of_annotations.map(|text| (text, annotations));
-        let notes = known.notes.iter();
-        let notes = notes.map(|note| (note.text.clone(), note.spot));
+        let of_annotations = notices.into_iter().chain(unused).map(|text| (text, annotations));
+        let notes = known.notes.iter().map(|note| (note.text.clone(), note.spot));
         let mut judged = Judged {
             number: self.number,
             findings: Vec::new(),
@@ -169,7 +166,7 @@ impl<'c> Subject<'c> {
             }
         }
         let release = context.parsed.text(known).release();
-        if let Some(unknown) = release.and_then(|it| it.unknown.as_deref()) {
+        if let Some(unknown) = release.and_then(|release| release.unknown.as_deref()) {
             finding.assume("unless the release changes it");
             finding.message += &format!(" {unknown} may change this.");
         }

@@ -4,7 +4,7 @@
 //! In the pipeline, each stage has one type of value:
 //!
 //! ```text
-//! texts ─▶ read ─▶ parse ─▶ scope ─▶ judge ─▶ report
+//! texts ─▶ read ─▶ parse ─▶ scope ─▶ judge ─▶ findings
 //!          Reading  Parsed   Scopes   Judged   Report
 //!                     └────▶ repair ─▶ Edits
 //! ```
@@ -56,6 +56,7 @@
 
 mod excerpts;
 mod files;
+mod findings;
 mod fold;
 mod hints;
 pub mod hunk;
@@ -68,7 +69,6 @@ mod neighbours;
 mod parse;
 mod reading;
 mod repair;
-mod report;
 mod scope;
 pub mod text;
 mod unused_suppressions;
@@ -97,8 +97,8 @@ impl Parsed {
         wanted: impl Fn(&ObjectRef) -> bool + Sync,
         effective: &EffectivePolicy,
         files: &dyn Files,
-        format: ::report::Format,
-    ) -> ::report::Report {
+        format: report::Format,
+    ) -> report::Report {
         let scopes = Scopes::of(self);
         let groups = scopes.groups();
         #[cfg(feature = "threads")]
@@ -107,11 +107,13 @@ impl Parsed {
         let groups = groups.into_iter();
         let placed = groups.map(|group| {
             let context = scopes.around(&group);
-            let is_wanted = |it: &&usize| wanted(&self.reading.objects[**it].reference);
-            let objects = group.iter().filter(is_wanted);
-            let judged = objects.filter_map(|it| Subject::of(&context, *it).judge(effective));
-            report::place(files, format, &scopes, &context, judged.collect())
+            let judged = group
+                .iter()
+                .filter(|number| wanted(&self.reading.objects[**number].reference))
+                .filter_map(|number| Subject::of(&context, *number).judge(effective))
+                .collect();
+            findings::place(files, format, &scopes, &context, judged)
         });
-        report::report(self, placed.collect(), format)
+        findings::collect(self, placed.collect(), format)
     }
 }

@@ -23,10 +23,12 @@ pub(super) fn at(lines: &Lines<'_>, spot: Spot) -> Line {
     let (number, column) = lines.line_and_column(spot.start);
     let (_, end_column) = lines.line_and_column(spot.end);
     // The file may have been changed in the meantime.
-    let from_line = lines.text.get(lines.start(spot.start)..);
-    let own = from_line.and_then(|it| it.lines().next());
-    // A file may end in the middle of a CRLF.
-    let own = own.map(|it| it.trim_end_matches('\r'));
+    let own = lines
+        .text
+        .get(lines.start(spot.start)..)
+        .and_then(|rest| rest.lines().next())
+        // A file may end in the middle of a CRLF.
+        .map(|line| line.trim_end_matches('\r'));
     Line {
         number,
         column,
@@ -42,8 +44,7 @@ pub(super) fn in_file(
     template: Option<String>,
     files: &dyn Files,
 ) -> Place {
-    let real = files.real(Path::new(&file));
-    let real = real.unwrap_or_else(|| PathBuf::from(&file));
+    let real = files.real(Path::new(&file)).unwrap_or_else(|| PathBuf::from(&file));
     let path = Some(files.path_of(&real));
     Place { file, path, line, template }
 }

@@ -22,7 +22,8 @@ const KEYS: [&str; 2] = ["storageclass", "storageclasses"];
 /// were not rendered, or from values in one of the texts.
 pub(super) fn made_classes(named: &HashSet<&str>, read: &Reading, facts: &Snapshot) -> Vec<Name> {
     let mut unknown = named.clone();
-    unknown.retain(|it| !it.is_empty() && facts.view().storage_class(it).found().is_none());
+    unknown
+        .retain(|class| !class.is_empty() && facts.view().storage_class(class).found().is_none());
     for known in &read.objects {
         if let Object::StorageClass(class) = &known.object {
             unknown.remove(class.metadata.name.as_str());
@@ -32,13 +33,13 @@ pub(super) fn made_classes(named: &HashSet<&str>, read: &Reading, facts: &Snapsh
         return Vec::new();
     }
     let mut made: HashSet<String> = HashSet::new();
-    for text in read.texts.iter().filter_map(|it| it.source.text().ok()) {
+    for text in read.texts.iter().filter_map(|text| text.source.text().ok()) {
         made.extend(from_values(&text));
     }
     for chart in &read.unrendered_charts {
-        let texts: Vec<_> = chart.iter().filter_map(|it| it.text().ok()).collect();
-        if texts.iter().any(|it| it.contains("kind: StorageClass")) {
-            made.extend(texts.iter().flat_map(|it| words(it)));
+        let texts: Vec<_> = chart.iter().filter_map(|file| file.text().ok()).collect();
+        if texts.iter().any(|text| text.contains("kind: StorageClass")) {
+            made.extend(texts.iter().flat_map(|text| words(text)));
         }
     }
     unknown.retain(|class| made.contains(*class));
@@ -47,8 +48,7 @@ pub(super) fn made_classes(named: &HashSet<&str>, read: &Reading, facts: &Snapsh
 
 /// Whether one of the classes is that of K3s, where it is the default class.
 pub(super) fn has_local_path(named: &HashSet<&str>) -> bool {
-    let mut likely = named.iter().flat_map(|name| likely_classes(name));
-    likely.any(|class| class.driver() == LOCAL_PATH)
+    named.iter().flat_map(|name| likely_classes(name)).any(|class| class.driver() == LOCAL_PATH)
 }
 
 const LOCAL_PATH: &str = "rancher.io/local-path";
@@ -62,7 +62,7 @@ pub(super) fn named_classes(objects: &[Item]) -> HashSet<&str> {
             Object::Workload(workload) => {
                 let ephemeral = workload.ephemeral_claims().map(|(_, template)| template);
                 let templates = workload.claim_templates.iter().chain(ephemeral);
-                named.extend(templates.filter_map(|it| it.class()));
+                named.extend(templates.filter_map(|template| template.class()));
             }
             _ => {}
         }
@@ -82,19 +82,18 @@ fn from_values(text: &str) -> Vec<String> {
             continue;
         }
         let indent = line.len() - entry.len();
-        let is_below = |key: usize| indent > key || indent == key && entry.starts_with("- ");
-        key = key.filter(|key| is_below(*key));
+        key = key.filter(|&key| indent > key || indent == key && entry.starts_with("- "));
         let entry = entry.trim_start_matches("- ");
         let Some((name, value)) = entry.split_once(':') else {
             continue;
         };
-        let is_key = KEYS.iter().any(|it| name.to_ascii_lowercase().ends_with(it));
+        let is_key = KEYS.iter().any(|key_end| name.to_ascii_lowercase().ends_with(key_end));
         let value = value.trim();
         if is_key && (value.is_empty() || value.starts_with(['#', '&'])) {
             key = key.or(Some(line.len() - entry.len()));
         } else if is_key && value.starts_with(['{', '[']) {
             let inner = value.split(['{', '[', ',', '}', ']']);
-            names.extend(inner.filter_map(|it| word(it.trim().strip_prefix("name:")?)));
+            names.extend(inner.filter_map(|field| word(field.trim().strip_prefix("name:")?)));
         } else if key.is_some() && name == "name" {
             names.extend(word(value));
         }

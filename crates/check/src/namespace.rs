@@ -49,16 +49,20 @@ impl Namespaces {
             return namespace.into();
         }
         let of_folders = folders(text).filter_map(|folder| self.of_folder.get(folder));
-        let mut nearest = self.of_source.get(&number).into_iter().chain(of_folders);
-        let nearest = nearest.next().cloned().flatten();
-        nearest.unwrap_or_else(|| DEFAULT_NAMESPACE.into())
+        self.of_source
+            .get(&number)
+            .into_iter()
+            .chain(of_folders)
+            .next()
+            .cloned()
+            .flatten()
+            .unwrap_or_else(|| DEFAULT_NAMESPACE.into())
     }
 }
 
 /// The folders that contain a file; none for rendered or piped texts.
 fn folders(text: &Text) -> impl Iterator<Item = &Path> {
-    let path = text.file();
-    path.into_iter().flat_map(|path| path.ancestors().skip(1))
+    text.file().into_iter().flat_map(|path| path.ancestors().skip(1))
 }
 
 /// Notes a value of `key`; a key with several values gets `None`.

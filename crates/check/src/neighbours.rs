@@ -36,7 +36,8 @@ impl Neighbours {
             // A patch may be written in the kustomization itself; it is not a name then.
             let names = read.patches.iter().filter(|name| !name.contains('\n'));
             patches.extend(names.filter_map(|name| real(folder, name)));
-            components.extend(read.components.iter().filter_map(|it| real(folder, it)));
+            components
+                .extend(read.components.iter().filter_map(|component| real(folder, component)));
             if read.is_component {
                 components.insert(folder.clone());
             }
@@ -48,7 +49,7 @@ impl Neighbours {
         !self.all.is_empty()
             && text.file().is_some_and(|path| {
                 self.patches.contains(path)
-                    || path.ancestors().any(|it| self.components.contains(it))
+                    || path.ancestors().any(|folder| self.components.contains(folder))
             })
     }
 

@@ -39,7 +39,7 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     let texts = &reading.texts;
     for known in &mut reading.objects {
         let text = &texts[known.place.source];
-        let release = text.release().and_then(|it| it.namespace.as_deref());
+        let release = text.release().and_then(|release| release.namespace.as_deref());
         match text.namespace.as_deref().or(release) {
             Some(namespace) => known.put_into(namespace),
             None => {
@@ -89,7 +89,7 @@ impl Parsed {
 
     /// Whether several kustomizations take an object of its kind from the same file.
     pub(super) fn is_shared(&self, known: &Item) -> bool {
-        origin(known).is_some_and(|it| self.shared.contains(&it))
+        origin(known).is_some_and(|origin| self.shared.contains(&origin))
     }
 
     /// The text that contains the object.

@@ -44,8 +44,7 @@ impl Reading {
     pub fn of(texts: Vec<Text>, namespace: Option<&str>, files: &dyn Files) -> Self {
         let mut reading =
             Self { neighbours: Neighbours::among(&texts, files), texts, ..Self::default() };
-        let is_file = |it: &&Text| !it.is_rendered();
-        reading.summary.files = reading.texts.iter().filter(is_file).count();
+        reading.summary.files = reading.texts.iter().filter(|text| !text.is_rendered()).count();
         reading.read(files);
         reading.namespaces = Namespaces::of(&reading.objects, &reading.texts, namespace);
         reading
@@ -61,8 +60,8 @@ impl Reading {
         for (kind, count) in read.skipped {
             *summary.skipped.entry(kind).or_default() += count;
         }
-        let named = texts.iter().map(|it| (it.source.name.as_str(), &it.source));
-        let named: HashMap<&str, _> = named.collect();
+        let named: HashMap<&str, _> =
+            texts.iter().map(|text| (text.source.name.as_str(), &text.source)).collect();
         self.unread.extend(read.errors.into_iter().map(|error| {
             let source = named.get(error.file.as_str()).copied();
             unread(error, source, files)

@@ -66,21 +66,20 @@ impl Parsed {
     ) -> Edits {
         let mut edits = Edits::default();
         let repairable = self.repairable(effective, Mode::Repair { remedy });
-        let source = |it: &Repairable<'_>| it.known.place.source;
-        for of_file in repairable.chunk_by(|a, b| source(a) == source(b)) {
+        for of_file in repairable.chunk_by(|a, b| a.known.place.source == b.known.place.source) {
             let text = self.text(of_file[0].known);
             match text.release() {
                 Some(release) => {
-                    for it in of_file {
-                        if !edits.edits_origin_of(it, files) {
-                            edits.by_hand(release, it);
+                    for object in of_file {
+                        if !edits.edits_origin_of(object, files) {
+                            edits.by_hand(release, object);
                         }
                     }
                 }
                 None => edits.file(&text.source, of_file),
             }
         }
-        edits.files.retain(|_, it| it.before != it.after);
+        edits.files.retain(|_, edited| edited.before != edited.after);
         edits
     }
 
@@ -89,12 +88,18 @@ impl Parsed {
         let mut repairable = Vec::new();
         for numbers in scopes.groups() {
             let context = scopes.around(&numbers);
-            let subjects = numbers.iter().map(|it| Subject::of(&context, *it));
-            let sure = subjects.filter(|it| !it.rests_on_an_assumption());
+            let sure = numbers
+                .iter()
+                .map(|number| Subject::of(&context, *number))
+                .filter(|subject| !subject.rests_on_an_assumption());
             repairable.extend(sure.filter_map(|subject| {
                 let verdict = subject.verdict(effective, mode);
-                let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
-                let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
+                let remedies: Vec<&str> = verdict
+                    .findings
+                    .iter()
+                    .flat_map(|finding| &finding.remedies)
+                    .map(|proposal| proposal.remedy.name)
+                    .collect();
                 Some(Repairable {
                     known: &self.reading.objects[subject.number],
                     patch: verdict.patch?,
@@ -184,25 +189,29 @@ impl Edits {
         done: &mut Vec<String>,
     ) -> Option<String> {
         if source.path().is_none() || part.template().is_some() {
-            for it in repairable {
-                self.done.push(where_to_change(source, it));
-                self.output += &it.patch_for_kustomize();
+            for object in repairable {
+                self.done.push(where_to_change(source, object));
+                self.output += &object.patch_for_kustomize();
             }
             return None;
         }
         let changes: Vec<edit::Change<'_>> =
-            repairable.iter().map(|it| (&*it.known.place.items, &it.patch)).collect();
+            repairable.iter().map(|object| (&*object.known.place.items, &object.patch)).collect();
         let (edited, results) = edit::apply_each(part.text, &changes);
-        for (it, result) in repairable.iter().zip(results) {
-            let object = &it.known.reference;
+        for (object, result) in repairable.iter().zip(results) {
+            let name = &object.known.reference;
             match result {
                 Ok(()) => {
-                    done.push(format!("{}: repaired {object} with {}.", source.name, it.remedies))
+                    done.push(format!(
+                        "{}: repaired {name} with {}.",
+                        source.name, object.remedies
+                    ));
                 }
                 Err(refusal) => {
-                    self.output += &it.patch_for_kustomize();
-                    let refusal = format!("{object} is not edited: {refusal}");
-                    self.fail(&source.name, format!("{refusal} Apply the patch by hand."));
+                    self.output += &object.patch_for_kustomize();
+                    let message =
+                        format!("{name} is not edited: {refusal} Apply the patch by hand.");
+                    self.fail(&source.name, message);
                 }
             }
         }
@@ -211,17 +220,20 @@ impl Edits {
 
     /// Whether the file from which the object was rendered is edited.
     fn edits_origin_of(&self, repairable: &Repairable<'_>, files: &dyn Files) -> bool {
-        let template = repairable.known.template.as_deref();
-        let file = template.and_then(|it| files.real(Path::new(it)));
-        file.is_some_and(|it| self.files.contains_key(&it))
+        repairable
+            .known
+            .template
+            .as_deref()
+            .and_then(|template| files.real(Path::new(template)))
+            .is_some_and(|file| self.files.contains_key(&file))
     }
 
     /// Prints the patch for an object of a release, as a post-renderer if the release supports
     /// them.
-    fn by_hand(&mut self, release: &Release, it: &Repairable<'_>) {
-        let (object, name) = (&it.known.reference, &release.owner);
+    fn by_hand(&mut self, release: &Release, repairable: &Repairable<'_>) {
+        let (object, name) = (&repairable.known.reference, &release.owner);
         if release.is_of_helm() && *release.owner.kind == *"HelmRelease" {
-            let renderer = it.post_renderer();
+            let renderer = repairable.post_renderer();
             self.output += &format!("---\n# A post-renderer for {name}.\n");
             self.output += &safe::yaml(edit::to_yaml(&renderer), &renderer);
             self.done.push(format!(
@@ -229,8 +241,8 @@ impl Edits {
             ));
             return;
         }
-        self.output += &it.patch_for_kustomize();
-        let template = it.known.template.as_deref();
+        self.output += &repairable.patch_for_kustomize();
+        let template = repairable.known.template.as_deref();
         self.done.push(match template.filter(|_| !release.is_of_helm()) {
             Some(template) => format!(
                 "{name} renders {object} from {template}. Change it there, or add the patch to the release."
@@ -246,10 +258,11 @@ impl Edits {
     pub fn diff(&mut self, files: &dyn Files) {
         for (path, edited) in std::mem::take(&mut self.files) {
             let path = files.path_of(&path);
-            let diff = TextDiff::from_lines(&edited.before, &edited.after);
             let name = safe::line(&path);
-            let diff =
-                diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string();
+            let diff = TextDiff::from_lines(&edited.before, &edited.after)
+                .unified_diff()
+                .header(&format!("a/{name}"), &format!("b/{name}"))
+                .to_string();
             let safe = safe::patch(&diff);
             if name != path || matches!(safe, Cow::Owned(_)) {
                 self.done.push(format!(

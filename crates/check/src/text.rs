@@ -95,7 +95,7 @@ impl Release {
         let key = last.split('[').next().unwrap_or_default();
         match &self.renderer {
             Renderer::Kustomize(fields) => {
-                key.is_empty() || !fields.iter().any(|it| it.contains(key))
+                key.is_empty() || !fields.iter().any(|changed| changed.contains(key))
             }
             Renderer::Nothing => true,
             Renderer::Helm => false,

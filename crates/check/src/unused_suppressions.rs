@@ -87,13 +87,11 @@ pub fn unused_exemptions(
 }
 
 fn is_unknown<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> bool {
-    let mut findings = findings.into_iter();
-    findings.any(|finding| finding.outcome == Outcome::Unknown)
+    findings.into_iter().any(|finding| finding.outcome == Outcome::Unknown)
 }
 
 fn in_file(file: &Path, line: u64, text: &str, files: &dyn Files) -> Place {
     let number = usize::try_from(line).unwrap_or(1);
-    let text = text.lines().nth(number - 1).unwrap_or_default();
-    let line = line::whole(number, text);
-    line::in_file(line, file.display().to_string(), None, files)
+    let exemption = line::whole(number, text.lines().nth(number - 1).unwrap_or_default());
+    line::in_file(exemption, file.display().to_string(), None, files)
 }

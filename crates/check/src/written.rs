@@ -70,7 +70,7 @@ fn first_line(text: &str) -> Line {
 fn line_of(source: &str, object: &ObjectRef, field: &str) -> Option<Line> {
     let lines: Vec<&str> = source.lines().collect();
     let of_kind: Vec<usize> = (0..lines.len())
-        .filter(|&at| value_of(lines[at], 0, "kind").is_some_and(|it| *object.kind == *it))
+        .filter(|&at| value_of(lines[at], 0, "kind").is_some_and(|value| *object.kind == *value))
         .collect();
     let document = |at: usize| {
         let is_marker = |line: &&str| line.starts_with("---");
@@ -80,16 +80,18 @@ fn line_of(source: &str, object: &ObjectRef, field: &str) -> Option<Line> {
     };
     let is_called = |at: &&usize| {
         lines[document(**at)].iter().any(|line| {
-            value_of(line, 2, "name").is_some_and(|it| !it.is_empty() && object.name.contains(it))
+            value_of(line, 2, "name")
+                .is_some_and(|name| !name.is_empty() && object.name.contains(name))
         })
     };
     let at = *of_kind.iter().find(is_called).or(of_kind.first())?;
     let mut found = at;
     let mut rest = document(at);
     for (depth, key) in field.split('.').enumerate() {
-        let (key, is_item) = key.split_once('[').map_or((key, false), |it| (it.0, true));
-        let next = rest.find(|&line| value_of(lines[line], depth * 2, key).is_some());
-        let Some(next) = next else { break };
+        let (key, is_item) = key.split_once('[').map_or((key, false), |(list, _)| (list, true));
+        let Some(next) = rest.find(|&line| value_of(lines[line], depth * 2, key).is_some()) else {
+            break;
+        };
         found = next;
         // A field of a list's item is searched only down to the list.
         if is_item {
@@ -102,8 +104,8 @@ fn line_of(source: &str, object: &ObjectRef, field: &str) -> Option<Line> {
 /// The value of `key` on a line that starts with it after `indent` spaces.
 fn value_of<'l>(line: &'l str, indent: usize, key: &str) -> Option<&'l str> {
     let (blanks, rest) = line.split_at_checked(indent)?;
-    let value = rest.strip_prefix(key)?.strip_prefix(':')?;
-    let value = value.split(" #").next().unwrap_or_default().trim();
+    let value =
+        rest.strip_prefix(key)?.strip_prefix(':')?.split(" #").next().unwrap_or_default().trim();
     let is_indented = blanks.bytes().all(|byte| byte == b' ');
     is_indented.then(|| value.trim_matches(['"', '\'']))
 }
@@ -112,8 +114,7 @@ fn value_of<'l>(line: &'l str, indent: usize, key: &str) -> Option<&'l str> {
 /// the release was read.
 pub(super) fn of_release(release: &Release, source: &Source, files: &dyn Files) -> Place {
     let template = release.template.as_deref().map(Path::new);
-    let written = template.and_then(|it| in_template(release, it, files));
-    written.unwrap_or_else(|| {
+    template.and_then(|file| in_template(release, file, files)).unwrap_or_else(|| {
         let text = source.text().unwrap_or_default();
         Place {
             file: source.name.clone(),
@@ -129,10 +130,11 @@ fn in_template(release: &Release, file: &Path, files: &dyn Files) -> Option<Plac
     let text = files.text(files.top(), file, MAX_BYTES)?;
     let parsed = read_objects(&[Source::in_memory("", text.clone())], true);
     let reference = &release.owner;
-    let mut named = parsed.deliveries.into_iter().filter(|it| {
-        it.reference.kind == reference.kind && reference.name.contains(&*it.reference.name)
+    let named = parsed.deliveries.into_iter().find(|delivery| {
+        delivery.reference.kind == reference.kind
+            && reference.name.contains(&*delivery.reference.name)
     });
-    let place = named.next().map(|it| it.place).unwrap_or_default();
+    let place = named.map(|delivery| delivery.place).unwrap_or_default();
     let line = values_at(release, &text, &place);
     let rendered = Some(release.rendered_from.clone());
     Some(line::in_file(line, shown(file), rendered, files))
@@ -190,8 +192,8 @@ spec: {}
             ("prod-db", "spec.strategy", Some((19, 1, 9))),
         ];
         for (name, field, place) in table {
-            let found = line_of(template, &object("Deployment", name), field);
-            let found = found.map(|it| (it.number, it.column, it.end_column));
+            let found = line_of(template, &object("Deployment", name), field)
+                .map(|line| (line.number, line.column, line.end_column));
             assert_eq!(found, place, "{name} {field}");
         }
         let other = object("StatefulSet", "web");

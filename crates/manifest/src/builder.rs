@@ -198,8 +198,7 @@ impl<'t> Builder<'t> {
         };
         let after = narrow(self.tree.nodes.len());
         self.tree.nodes[open.id as usize].after = after;
-        let ends = self.tree.children(open.id).map(|id| self.tree.node(id).end);
-        let last = ends.max();
+        let last = self.tree.children(open.id).map(|id| self.tree.node(id).end).max();
         let overlaid = self.merges(open.id)? || !self.tree.repeated_in(open.id).is_empty();
         let node = &mut self.tree.nodes[open.id as usize];
         node.overlaid = overlaid;
@@ -234,7 +233,7 @@ impl<'t> Builder<'t> {
     /// Whether the mapping `id` merges in others.
     fn merges(&self, id: Id) -> Result<bool, Fault> {
         let tree = &self.tree;
-        let is_mapping = |id: Id| matches!(tree.node(tree.target(id)).shape, Shape::Mapping);
+        let is_mapping = |node: Id| matches!(tree.node(tree.target(node)).shape, Shape::Mapping);
         let mut merges = false;
         let merged = |(key, _): &(Id, Id)| tree.is_merge_key(*key);
         for (_, value) in tree.written_entries(id).filter(merged) {
@@ -259,21 +258,19 @@ fn read_scalar<'t>(
     tag: Option<&granit_parser::Tag>,
     at: usize,
 ) -> Result<Scalar<'t>, Fault> {
-    let mismatch = |tag: &str, text: &str| {
-        let (tag, text) = (tag.to_owned(), text.to_owned());
-        Fault::new(at, Problem::TagMismatch { tag, text })
+    let mismatch = |suffix: &str, found: &str| {
+        Fault::new(at, Problem::TagMismatch { tag: suffix.to_owned(), text: found.to_owned() })
     };
     let (text, tag) = match (tag, tag.map(ToString::to_string).as_deref()) {
         (None, _) | (_, Some("tag:yaml.org,2002:merge")) => (text, Tag::None),
         (_, Some("tag:yaml.org,2002:binary")) => {
             let encoded: String = text.split_ascii_whitespace().collect();
-            let bytes = BASE64.decode(encoded);
-            let bytes = bytes.map_err(|_| mismatch("binary", &text))?;
+            let bytes = BASE64.decode(encoded).map_err(|_| mismatch("binary", &text))?;
             (Cow::Owned(as_go_writes(&bytes)), Tag::Text)
         }
         (Some(tag), _) => {
             let suffix = tag.core_suffix().unwrap_or_default();
-            let tag = match (suffix, scalar::resolve(&text)) {
+            let resolved = match (suffix, scalar::resolve(&text)) {
                 ("int", Meaning::Signed(_) | Meaning::Unsigned(_))
                 | ("bool", Meaning::Bool(_))
                 | ("null", Meaning::Null) => Tag::Resolved,
@@ -281,15 +278,14 @@ fn read_scalar<'t>(
                 ("int" | "bool" | "null" | "float", _) => return Err(mismatch(suffix, &text)),
                 _ => Tag::Text,
             };
-            (text, tag)
+            (text, resolved)
         }
     };
     let scalar = Scalar { text, style, tag };
     // The first letter shows that most scalars are not such numbers.
     let may_be_endless = matches!(scalar.text.bytes().next(), Some(b'.' | b'+' | b'-'));
     if may_be_endless && matches!(scalar.meaning(), Meaning::Float(float) if !float.is_finite()) {
-        let text = scalar.text.into_owned();
-        return Err(Fault::new(at, Problem::NotFinite { text }));
+        return Err(Fault::new(at, Problem::NotFinite { text: scalar.text.into_owned() }));
     }
     Ok(scalar)
 }

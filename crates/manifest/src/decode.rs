@@ -150,8 +150,7 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
             return self.deserialize_map(visitor);
         }
         let items = tree.children(id).map(|id| self.at(id));
-        let read = SeqDeserializer::new(items).deserialize_any(visitor);
-        read.map_err(|error| self.here(error))
+        SeqDeserializer::new(items).deserialize_any(visitor).map_err(|error| self.here(error))
     }
 
     /// Anything but a list: serde's readers of a struct from a list of its values are not compiled.
@@ -173,8 +172,8 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
             },
             Shape::Sequence => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
             Shape::Mapping => {
-                let entries = tree.entries(id).into_iter();
-                visitor.visit_map(MapDeserializer::new(entries.map(|it| self.pair(it))))
+                let entries = tree.entries(id).into_iter().map(|entry| self.pair(entry));
+                visitor.visit_map(MapDeserializer::new(entries))
             }
             // The target of an alias is never an alias.
             Shape::Alias(_) => visitor.visit_unit(),

@@ -64,8 +64,8 @@ impl Delivery {
     /// Reads the object; `None` if it does not deliver others.
     pub(super) fn of(place: Position, manifest: &Manifest<'_, '_>) -> Option<Self> {
         let group = manifest.api_version.split('/').next().unwrap_or_default();
-        let mut kinds = KINDS.into_iter();
-        let (.., role) = kinds.find(|(of, name, _)| *of == group && *name == manifest.kind)?;
+        let (.., role) =
+            KINDS.into_iter().find(|(of, name, _)| *of == group && *name == manifest.kind)?;
         let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
         let metadata = tree.at(id, "metadata")?;
         let text = |name: &str| tree.string(metadata, name);

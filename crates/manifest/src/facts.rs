@@ -38,8 +38,7 @@ pub enum FactsError {
 }
 
 fn lines(errors: &[ReadError]) -> String {
-    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    lines.join("\n")
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// Puts the objects of `sources` into `cluster`. Kinds that no verdict depends on are ignored.

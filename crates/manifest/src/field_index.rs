@@ -38,7 +38,7 @@ impl FieldIndex {
     pub fn of(tree: &Tree<'_>, id: Id, part: &Part<'_>) -> Self {
         let object = tree.target(id);
         let mut spots = vec![spot(tree, object, object)];
-        let json = kept(tree, id, "", &mut spots).to_string();
+        let json = without_bulk(tree, id, "", &mut spots).to_string();
         let in_file = |spot: Spot| {
             let spot = spot.moved_by(part.start);
             (narrow(spot.start), narrow(spot.end))
@@ -91,7 +91,7 @@ pub(super) fn size(value: &Value) -> usize {
 
 /// The value of the node `id` without the parts in `BULK`; adds the position of each entry and item
 /// to `spots`. `under` is the key of the mapping or list that contains the node.
-fn kept(tree: &Tree<'_>, id: Id, under: &str, spots: &mut Vec<Spot>) -> Value {
+fn without_bulk(tree: &Tree<'_>, id: Id, under: &str, spots: &mut Vec<Spot>) -> Value {
     let id = tree.target(id);
     match tree.node(id).shape {
         Shape::Mapping => {
@@ -100,7 +100,7 @@ fn kept(tree: &Tree<'_>, id: Id, under: &str, spots: &mut Vec<Spot>) -> Value {
                 let name = tree.key_text(key).unwrap_or_default();
                 if !BULK.contains(&(under, &name)) {
                     spots.push(spot(tree, key, value));
-                    let value = kept(tree, value, &name, spots);
+                    let value = without_bulk(tree, value, &name, spots);
                     entries.insert(name.into_owned(), value);
                 }
             }
@@ -109,7 +109,7 @@ fn kept(tree: &Tree<'_>, id: Id, under: &str, spots: &mut Vec<Spot>) -> Value {
         Shape::Sequence => {
             let items = tree.children(id).map(|item| {
                 spots.push(spot(tree, item, item));
-                kept(tree, item, under, spots)
+                without_bulk(tree, item, under, spots)
             });
             items.collect()
         }

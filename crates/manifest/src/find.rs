@@ -140,7 +140,8 @@ impl Found {
             .filter_entry(move |entry| entry.depth() == 0 || is_searched(entry, &top, &exclude))
             .build();
         let real_root = fs::canonicalize(root);
-        let is_inside = |it: &Path| real_root.as_ref().is_ok_and(|root| it.starts_with(root));
+        let is_inside =
+            |target: &Path| real_root.as_ref().is_ok_and(|real| target.starts_with(real));
         for entry in walk {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -158,7 +159,7 @@ impl Found {
                 continue;
             };
             if kind.is_symlink() {
-                let inside = fs::canonicalize(path).is_ok_and(|it| is_inside(&it));
+                let inside = fs::canonicalize(path).is_ok_and(|target| is_inside(&target));
                 match fs::metadata(path) {
                     Ok(target) if inside && target.is_file() => self.file(path, false),
                     Ok(target) if inside && target.is_dir() => {}
@@ -174,7 +175,7 @@ impl Found {
 /// Whether a file of this name is a template of a manifest.
 fn is_template_name(path: &Path) -> bool {
     let (stem, end) = (path.file_stem(), path.extension());
-    end.is_some_and(|end| TEMPLATE_EXTENSIONS.iter().any(|it| end == *it))
+    end.is_some_and(|end| TEMPLATE_EXTENSIONS.iter().any(|extension| end == *extension))
         && stem.is_some_and(|stem| is_manifest_name(Path::new(stem)))
 }
 
@@ -231,8 +232,7 @@ mod tests {
             .iter()
             .map(|source| {
                 let path = Path::new(&source.name);
-                let path = path.strip_prefix(under).unwrap_or(path);
-                path.to_string_lossy().into_owned()
+                path.strip_prefix(under).unwrap_or(path).to_string_lossy().into_owned()
             })
             .collect()
     }
@@ -324,8 +324,7 @@ mod tests {
         let root = directory.path();
         fs::write(root.join("binary.yaml"), b"a: \0\x01").unwrap();
         fs::write(root.join("latin1.yaml"), b"a: 1\nb: caf\xe9\n").unwrap();
-        let large = fs::File::create(root.join("large.yaml")).unwrap();
-        large.set_len(MAX_BYTES + 1).unwrap();
+        fs::File::create(root.join("large.yaml")).unwrap().set_len(MAX_BYTES + 1).unwrap();
         let table = [
             ("absent.yaml", "absent.yaml: This cannot be read: "),
             ("binary.yaml", "binary.yaml: This is a binary file; expected YAML or JSON text."),

@@ -19,8 +19,7 @@ pub(super) fn missing(
     if is_elsewhere {
         return None;
     }
-    let mut required = required(kind, api_version).iter().copied();
-    required.find(|field| !has(tree, id, field))
+    required(kind, api_version).iter().copied().find(|field| !has(tree, id, field))
 }
 
 fn required(kind: ObjectKind, api_version: &str) -> &'static [&'static str] {

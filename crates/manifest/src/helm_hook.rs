@@ -19,11 +19,10 @@ impl HelmHook {
     /// The kind of Helm hook that the object `id` is, if it is one.
     pub(super) fn of(tree: &Tree<'_>, id: Id) -> Option<Self> {
         let annotations = tree.at(id, "metadata.annotations")?;
-        let hooks = tree.string(annotations, "helm.sh/hook")?;
-        let mut hooks = hooks.split(',').map(str::trim);
-        Some(if hooks.clone().all(|it| it.starts_with("test")) {
+        let mut hooks = tree.string(annotations, "helm.sh/hook")?.split(',').map(str::trim);
+        Some(if hooks.clone().all(|hook| hook.starts_with("test")) {
             Self::Test
-        } else if hooks.all(|it| matches!(it, "pre-install" | "post-delete" | "crd-install")) {
+        } else if hooks.all(|hook| matches!(hook, "pre-install" | "post-delete" | "crd-install")) {
             Self::OutsideRelease
         } else {
             Self::WithRelease

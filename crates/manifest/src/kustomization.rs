@@ -131,16 +131,17 @@ impl Kustomization {
         resources.extend(fields.bases.unwrap_or_default());
         let mut patches = fields.patches_strategic_merge.unwrap_or_default();
         let more = fields.patches.into_iter().chain(fields.patches_json6902);
-        patches.extend(more.flatten().filter_map(|it| it.path.or(it.patch)));
+        patches.extend(more.flatten().filter_map(|patch| patch.path.or(patch.patch)));
         let mut charts = fields.helm_charts.unwrap_or_default();
         let generators = fields.helm_chart_inflation_generator.unwrap_or_default();
         charts.extend(generators.iter().map(|_| Chart::default()));
         let tree = Tree::parse(text).ok()??;
-        let scalars = tree.nodes.iter().filter_map(|it| it.shape.scalar());
         let components = fields.components.unwrap_or_default();
-        let is_plugin = |name: &str| PLUGINS.iter().any(|it| name.eq_ignore_ascii_case(it));
-        let mut all = tree.entries(tree.root()).into_iter();
-        let has_plugins = all.any(|(key, _)| tree.key_text(key).is_some_and(|it| is_plugin(&it)));
+        let is_plugin = |name: &str| PLUGINS.iter().any(|plugin| name.eq_ignore_ascii_case(plugin));
+        let has_plugins = tree
+            .entries(tree.root())
+            .into_iter()
+            .any(|(key, _)| tree.key_text(key).is_some_and(|name| is_plugin(&name)));
         let mut others = fields.others.keys();
         let changes = !patches.is_empty()
             || !components.is_empty()
@@ -152,10 +153,15 @@ impl Kustomization {
             components,
             patches,
             charts,
-            chart_home: fields.helm_globals.and_then(|it| it.chart_home),
+            chart_home: fields.helm_globals.and_then(|globals| globals.chart_home),
             changes,
             has_plugins,
-            texts: scalars.map(|it| it.text.to_string()).collect(),
+            texts: tree
+                .nodes
+                .iter()
+                .filter_map(|node| node.shape.scalar())
+                .map(|scalar| scalar.text.to_string())
+                .collect(),
         })
     }
 }
@@ -205,8 +211,8 @@ Generators: [../plugins]
 ";
         let read = Kustomization::read(text).unwrap();
         assert!(read.resources.is_empty());
-        for text in ["https://a.example/b", "http://c.example/d", "../plugins"] {
-            assert!(read.texts.iter().any(|it| it == text), "{text}");
+        for value in ["https://a.example/b", "http://c.example/d", "../plugins"] {
+            assert!(read.texts.iter().any(|found| found == value), "{value}");
         }
         assert!(read.has_plugins);
     }
@@ -249,7 +255,7 @@ Generators: [../plugins]
         ];
         for (text, component) in table {
             let read = Kustomization::read(text);
-            assert_eq!(read.map(|it| it.is_component), component, "{text}");
+            assert_eq!(read.map(|read| read.is_component), component, "{text}");
         }
     }
 }

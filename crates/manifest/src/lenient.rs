@@ -86,7 +86,7 @@ fn rewritten(text: &str, mut at: usize, mut kind: Leniency) -> Result<Option<Tre
         };
         bytes_left = left;
         let known = fillers.len();
-        fillers.extend(spots().map(|at| Filler { at, end: 0, kind }));
+        fillers.extend(spots().map(|spot| Filler { at: spot, end: 0, kind }));
         fillers.sort_by_key(|filler| filler.at);
         fillers.dedup_by_key(|filler| filler.at);
         if fillers.len() == known {
@@ -109,7 +109,7 @@ fn rewritten(text: &str, mut at: usize, mut kind: Leniency) -> Result<Option<Tre
 
 /// Inserts the fillers into `text` and sets the end of each.
 fn filled(text: &str, fillers: &mut [Filler]) -> String {
-    let added: usize = fillers.iter().map(|it| it.kind.filler().len()).sum();
+    let added: usize = fillers.iter().map(|filler| filler.kind.filler().len()).sum();
     let mut filled = String::with_capacity(text.len() + added);
     let mut done = 0;
     for filler in fillers {
@@ -163,8 +163,7 @@ fn without_letter<'s>(scalar: &'s Scalar<'_>, end: u32, fillers: &[Filler]) -> &
     let put = fillers
         .binary_search_by_key(&(end as usize), |filler| filler.at)
         .is_ok_and(|at| fillers[at].kind == Leniency::Word);
-    let without = scalar.text.strip_suffix(LETTER).filter(|_| put);
-    without.unwrap_or(&scalar.text)
+    scalar.text.strip_suffix(LETTER).filter(|_| put).unwrap_or(&scalar.text)
 }
 
 #[cfg(test)]

@@ -169,10 +169,8 @@ fn outcome(file: &str, place: Position, manifest: &Manifest<'_, '_>, outlines: b
 /// value.
 fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault> {
     let (tree, id) = (manifest.tree, manifest.id);
-    let is_placeholder = |at| {
-        let scalar = tree.scalar_at(at);
-        scalar.is_some_and(|scalar| template::is_placeholder(&scalar.text))
-    };
+    let is_placeholder =
+        |at| tree.scalar_at(at).is_some_and(|scalar| template::is_placeholder(&scalar.text));
     let mut placeholders = Vec::new();
     loop {
         let reason = match tree.decode(id, kind, &placeholders) {
@@ -206,7 +204,8 @@ fn reference(manifest: &Manifest<'_, '_>, object: &Object) -> ObjectRef {
     ObjectRef {
         api_version: manifest.api_version.into(),
         kind: manifest.kind.into(),
-        namespace: namespace.filter(|it| !it.is_empty() && object.kind().is_namespaced()),
+        namespace: namespace
+            .filter(|namespace| !namespace.is_empty() && object.kind().is_namespaced()),
         name: metadata.shown_name(),
     }
 }
@@ -221,8 +220,8 @@ fn is_nameless(object: &Object) -> bool {
 
 fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
     let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
-    let line = |id| {
-        let (line, _) = tree.lines().line_and_column(tree.node(id).start as usize);
+    let line = |key| {
+        let (line, _) = tree.lines().line_and_column(tree.node(key).start as usize);
         line + part.line - 1
     };
     let mut notes = Vec::new();
@@ -271,7 +270,8 @@ mod tests {
             .items
             .iter()
             .map(|item| {
-                let missing = item.missing.map_or_else(String::new, |it| format!(" without {it}"));
+                let missing =
+                    item.missing.map_or_else(String::new, |field| format!(" without {field}"));
                 let notes: Vec<&str> = item.notes.iter().map(|note| note.text.as_str()).collect();
                 format!("{}{missing}{}", item.reference, notes.concat())
             })

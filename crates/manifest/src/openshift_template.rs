@@ -23,8 +23,7 @@ pub(super) fn fill_in(tree: &mut Tree<'_>) {
     let root = tree.root();
     let text = |field| tree.string(root, field).unwrap_or_default();
     let is_template_here = is_template(text("apiVersion"), text("kind"));
-    let objects = tree.sequence(root, "objects");
-    let Some(objects) = objects.filter(|_| is_template_here) else {
+    let Some(objects) = tree.sequence(root, "objects").filter(|_| is_template_here) else {
         return;
     };
     let values = parameters(tree);
@@ -32,10 +31,10 @@ pub(super) fn fill_in(tree: &mut Tree<'_>) {
     let end = tree.node(objects).after;
     for node in &mut tree.nodes[objects as usize..end as usize] {
         if let Shape::Scalar(scalar) = &mut node.shape
-            && let Some((text, style)) = filled(&scalar.text, &values, left)
+            && let Some((value, style)) = filled(&scalar.text, &values, left)
         {
-            left = left.saturating_sub(text.len());
-            scalar.text = Cow::Owned(text);
+            left = left.saturating_sub(value.len());
+            scalar.text = Cow::Owned(value);
             scalar.tag = Tag::None;
             scalar.style = style;
         }
@@ -63,7 +62,7 @@ fn filled(
     values: &HashMap<String, String>,
     most: usize,
 ) -> Option<(String, ScalarStyle)> {
-    let whole = text.strip_prefix("${{").and_then(|it| it.strip_suffix("}}"));
+    let whole = text.strip_prefix("${{").and_then(|rest| rest.strip_suffix("}}"));
     if let Some(value) = whole.and_then(|name| values.get(name)) {
         return (value.len() <= most).then(|| (value.clone(), ScalarStyle::Plain));
     }
@@ -72,8 +71,9 @@ fn filled(
     let mut is_changed = false;
     while let Some((before, after)) = rest.split_once("${") {
         filled.push_str(before);
-        let found = after.split_once('}');
-        let found = found.and_then(|(name, after)| Some((values.get(name)?.as_str(), after)));
+        let found = after
+            .split_once('}')
+            .and_then(|(name, after)| Some((values.get(name)?.as_str(), after)));
         is_changed |= found.is_some();
         let (value, after) = found.unwrap_or(("${", after));
         filled.push_str(value);

@@ -98,8 +98,9 @@ impl Source {
 
     /// Whether the file is UTF-16 text, which cannot be written back as it is.
     pub fn is_utf16(&self) -> bool {
-        let content = self.path().and_then(|_| self.content().ok());
-        content.is_some_and(|bytes| text_of_utf16(&bytes).is_some())
+        self.path()
+            .and_then(|_| self.content().ok())
+            .is_some_and(|bytes| text_of_utf16(&bytes).is_some())
     }
 
     fn content(&self) -> Result<Vec<u8>, ReadError> {
@@ -135,8 +136,8 @@ fn text_of_utf16(bytes: &[u8]) -> Option<String> {
         [0xfe, 0xff] => u16::from_be_bytes,
         _ => return None,
     };
-    let pairs = bytes.chunks_exact(2).skip(1);
-    let units: Vec<u16> = pairs.map(|pair| unit([pair[0], pair[1]])).collect();
+    let units: Vec<u16> =
+        bytes.chunks_exact(2).skip(1).map(|pair| unit([pair[0], pair[1]])).collect();
     Some(String::from_utf16_lossy(&units))
 }
 

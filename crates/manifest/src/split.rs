@@ -31,8 +31,7 @@ impl<'t> Part<'t> {
     /// Whether the text holds only markers, comments and blank lines.
     pub(crate) fn is_blank(&self) -> bool {
         self.text.lines().all(|line| {
-            let rest = marker(line).map_or(line, |marker| &line[marker.len()..]);
-            let rest = rest.trim();
+            let rest = marker(line).map_or(line, |marker| &line[marker.len()..]).trim();
             rest.is_empty() || rest.starts_with('#')
         })
     }

@@ -21,8 +21,11 @@ pub(super) fn is_template(text: &str) -> bool {
 /// `@IMAGE@` start with them.
 fn starts_with_a_mark(text: &str) -> bool {
     text.lines().any(|line| {
-        let value = line.split_once(": ").map_or(line, |(_, value)| value);
-        let value = value.trim_start().trim_start_matches("- ");
+        let value = line
+            .split_once(": ")
+            .map_or(line, |(_, value)| value)
+            .trim_start()
+            .trim_start_matches("- ");
         value.starts_with(['@', '%']) && !line.starts_with('%')
     })
 }
@@ -37,7 +40,8 @@ pub(super) fn is_ytt(text: &str) -> bool {
             let key = before.trim_end();
             let stands = key.is_empty() || (key != before && key.ends_with([':', '-']));
             let word = code.split_once('/').map_or("", |(word, _)| word);
-            let is_annotation = !word.is_empty() && word.bytes().all(|it| it.is_ascii_lowercase());
+            let is_annotation =
+                !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
             stands && (code.starts_with(' ') || is_annotation)
         })
     };
@@ -48,15 +52,14 @@ pub(super) fn is_ytt(text: &str) -> bool {
 /// `@N@`, `__N__`, `ENC[…]`.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
-    let in_word = |it: u8| it.is_ascii_alphanumeric() || b"_-. ".contains(&it);
-    let word = |text: &str| !text.is_empty() && text.bytes().all(in_word);
+    let in_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-. ".contains(&byte);
+    let word = |part: &str| !part.is_empty() && part.bytes().all(in_word);
     MARKS.iter().any(|mark| text.contains(mark))
         || text.contains("$(")
         || text.starts_with("ENC[")
         || text.strip_prefix('$').is_some_and(word)
         || PAIRS.into_iter().any(|(start, end)| {
-            let rest = text.strip_prefix(start);
-            rest.and_then(|it| it.strip_suffix(end)).is_some_and(word)
+            text.strip_prefix(start).and_then(|rest| rest.strip_suffix(end)).is_some_and(word)
         })
 }
 
@@ -65,8 +68,8 @@ pub(super) fn is_placeholder(text: &str) -> bool {
 pub(super) fn is_unrendered(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> bool {
     let (tree, id) = (manifest.tree, manifest.id);
     let is_template_name = ["metadata.name", "metadata.namespace"].iter().any(|path| {
-        let name = tree.at(id, path);
-        name.is_some_and(|name| tree.scalars(name).any(|it| it.text.contains("{{")))
+        tree.at(id, path)
+            .is_some_and(|name| tree.scalars(name).any(|scalar| scalar.text.contains("{{")))
     });
     let decisive = match kind {
         ObjectKind::Workload(_) => Some("spec.strategy"),
@@ -92,10 +95,8 @@ pub(super) fn says_it_is_a_manifest(text: &str) -> bool {
     let before: &[char] = if json { &['{', ' ', '\t'] } else { &[] };
     let value = |key: &str| {
         text.lines().find_map(|line| {
-            let line = line.trim_start_matches(before);
-            let rest = line.trim_start_matches('"').strip_prefix(key)?;
-            let value = rest.trim_start_matches('"').strip_prefix(':')?;
-            let value = value.split(" #").next().unwrap_or_default();
+            let rest = line.trim_start_matches(before).trim_start_matches('"').strip_prefix(key)?;
+            let value = rest.trim_start_matches('"').strip_prefix(':')?.split(" #").next()?;
             Some(value.trim_matches([' ', '\t', '\r', '"', '\'', ',', '}']))
         })
     };

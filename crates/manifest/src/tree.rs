@@ -240,9 +240,11 @@ impl<'t> Tree<'t> {
     /// The keys that are set more than once in `id`, in the order of the text, with aliases not
     /// followed.
     pub(crate) fn repeated(&self, id: Id) -> Vec<Repeated> {
-        let overlaid = (id..self.node(id).after).filter(|id| self.node(*id).overlaid);
-        let mut repeated: Vec<Repeated> = overlaid.flat_map(|id| self.repeated_in(id)).collect();
-        repeated.sort_by_key(|it| it.second);
+        let mut repeated: Vec<Repeated> = (id..self.node(id).after)
+            .filter(|node| self.node(*node).overlaid)
+            .flat_map(|node| self.repeated_in(node))
+            .collect();
+        repeated.sort_by_key(|key| key.second);
         repeated
     }
 
@@ -255,9 +257,10 @@ impl<'t> Tree<'t> {
             .collect();
         // Equal keys are then next to each other, in the order of the text.
         keys.sort_unstable();
-        let pairs = keys.windows(2).filter(|pair| pair[0].0 == pair[1].0);
-        let repeated = pairs.map(|pair| Repeated { first: pair[0].1, second: pair[1].1 });
-        repeated.collect()
+        keys.windows(2)
+            .filter(|pair| pair[0].0 == pair[1].0)
+            .map(|pair| Repeated { first: pair[0].1, second: pair[1].1 })
+            .collect()
     }
 
     /// The scalar that starts at the byte `at` of the text.

@@ -50,9 +50,9 @@ mod tests {
             ("v1", "Service", None, None),
         ] {
             let found = kind_of(api_version, kind);
-            assert_eq!(found.map(|(kind, _)| kind.name()), name, "{api_version} {kind}");
+            assert_eq!(found.map(|(successor, _)| successor.name()), name, "{api_version} {kind}");
             let gone = found.and_then(|(_, gone)| gone);
-            assert_eq!(gone.map(|it| it.since), since, "{api_version} {kind}");
+            assert_eq!(gone.map(|gone| gone.since), since, "{api_version} {kind}");
         }
     }
 }

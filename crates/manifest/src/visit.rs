@@ -41,12 +41,12 @@ fn visit_node<'t>(
     let is_sequence = path.is_empty() && is_sequence_of_objects(tree, id);
     let api_version = tree.string(id, "apiVersion").or(of.map(|of| of.0));
     let kind = tree.string(id, "kind").or(of.map(|of| of.1));
-    let (items, of) = match (api_version, kind) {
+    let (items, of_items) = match (api_version, kind) {
         _ if is_sequence => (id, None),
         (Some(api_version), Some(kind)) => match list_items(tree, id, api_version, kind) {
             Some(items) => {
-                let item_kind = kind.strip_suffix("List").filter(|it| !it.is_empty());
-                (items, item_kind.map(|it| (api_version, it)))
+                let item_kind = kind.strip_suffix("List").filter(|kind| !kind.is_empty());
+                (items, item_kind.map(|item| (api_version, item)))
             }
             None => {
                 let manifest = Manifest { tree, id, api_version, kind, part };
@@ -59,7 +59,7 @@ fn visit_node<'t>(
     let mut others = 0;
     for (number, item) in tree.children(items).enumerate() {
         path.push(number);
-        others += visit_node(tree, part, item, of, path, each);
+        others += visit_node(tree, part, item, of_items, path, each);
         path.pop();
     }
     others
@@ -93,8 +93,10 @@ fn list_items(tree: &Tree<'_>, id: Id, api_version: &str, kind: &str) -> Option<
 /// longer has it.
 pub(crate) fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
     items.iter().try_fold(tree.root(), |id, number| {
-        let list = ITEMS.iter().find_map(|field| tree.entry(id, field));
-        let list = list.map_or(id, |(_, list)| tree.target(list));
+        let list = ITEMS
+            .iter()
+            .find_map(|field| tree.entry(id, field))
+            .map_or(id, |(_, list)| tree.target(list));
         let is_sequence = matches!(tree.node(list).shape, Shape::Sequence);
         tree.children(list).nth(*number).filter(|_| is_sequence)
     })

@@ -18,7 +18,7 @@ use engine::verdict::EffectivePolicy;
 use jiff::Timestamp;
 use manifest::facts;
 use manifest::source::Source;
-use report::{Format, Located, Report, Style, products, safe};
+use report::{Format, Report, Style, products, safe};
 use serde::Serialize;
 use serde_json::json;
 use similar::TextDiff;
@@ -81,8 +81,8 @@ pub const RUNBOOK: [(&str, &str); 11] = [
 /// The choices of the page, and the tables that it shows before anything is pasted.
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
 pub fn contents() -> String {
-    let known = Catalog::embedded().map(products::all);
-    let known = known.ok().and_then(Result::ok).unwrap_or_default();
+    let known =
+        Catalog::embedded().map(products::all).ok().and_then(Result::ok).unwrap_or_default();
     json!({
         "clusters": CLUSTERS,
         "runbook": BTreeMap::from(RUNBOOK),
@@ -145,7 +145,7 @@ impl Checked {
     pub fn verdict(&self) -> String {
         let mut count = 0;
         let objects = self.report.by_object().into_iter().filter_map(|together| {
-            let (severity, first) = *together.first()?;
+            let (gravest, first) = *together.first()?;
             let findings = together.into_iter().map(|(severity, located)| {
                 count += 1;
                 json!({
@@ -158,13 +158,13 @@ impl Checked {
                 })
             });
             Some(json!({
-                "severity": severity,
+                                "severity": gravest,
                 "object": safe::line(&first.finding.object.to_string()),
                 "findings": findings.collect::<Vec<_>>(),
             }))
         });
         json!({
-            "summary": report::summary(&self.report.summary) + nothing(&self.report.summary),
+            "summary": report::summary(&self.report.summary) + why_nothing_was_judged(&self.report.summary),
             "objects": objects.collect::<Vec<_>>(),
             "asides": self.report.asides(),
         })
@@ -178,9 +178,9 @@ impl Checked {
         };
         let wanted = |object: &ObjectRef| *object == opened.finding.object;
         let mut report = self.parsed.report(wanted, self.effective, &NoFiles, Format::Html);
-        let is_opened =
-            |it: &Located| it.place == opened.place && it.finding.rule == opened.finding.rule;
-        report.findings.retain(is_opened);
+        report.findings.retain(|located| {
+            located.place == opened.place && located.finding.rule == opened.finding.rule
+        });
         report.details()
     }
 
@@ -189,8 +189,7 @@ impl Checked {
         let edits = self.parsed.edits(self.effective, None, &NoFiles);
         let edited = edits.files.into_values().next();
         let repaired = edited.map_or_else(|| self.text.clone(), |edited| edited.after);
-        let diff = TextDiff::from_lines(&self.text, &repaired);
-        let diff = diff.unified_diff().to_string();
+        let diff = TextDiff::from_lines(&self.text, &repaired).unified_diff().to_string();
         json!({ "repaired": repaired, "diff": diff }).to_string()
     }
 
@@ -208,7 +207,7 @@ impl Checked {
 }
 
 /// Advice for a text in which nothing was judged.
-const fn nothing(summary: &report::Summary) -> &'static str {
+const fn why_nothing_was_judged(summary: &report::Summary) -> &'static str {
     if summary.judged > 0 || summary.unreadable > 0 {
         ""
     } else if summary.templates > 0 {

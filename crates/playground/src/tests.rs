@@ -20,8 +20,7 @@ fn checked(text: &str, facts: &str) -> Checked {
 
 /// The rules of the findings.
 fn rules(checked: &Checked) -> Vec<&str> {
-    let found = checked.report.findings.iter();
-    found.map(|located| located.finding.rule).collect()
+    checked.report.findings.iter().map(|located| located.finding.rule).collect()
 }
 
 fn repaired(checked: &Checked) -> String {
@@ -74,7 +73,7 @@ fn the_runbook_has_what_is_linked() {
             let heading = line.strip_prefix("## ").or(line.strip_prefix("### "))?;
             Some(heading.to_lowercase().replace(' ', "-"))
         });
-        assert!(headings.into_iter().any(|it| it == anchor), "{anchor}");
+        assert!(headings.into_iter().any(|heading| heading == anchor), "{anchor}");
     }
 }
 
@@ -87,8 +86,8 @@ fn what_cannot_be_judged_is_said() {
     let broken = words("apiVersion: v1\nkind: Pod\na: [\n", "");
     assert!(broken.contains("Could not be read") && !broken.contains("There is no"));
     for (facts, problem) in [("a: 1\n", "No facts were found here"), ("kind: [\n", FACTS)] {
-        let refused = Checked::new(example(), facts, 0.0).map(|it| it.verdict());
-        assert!(refused.is_err_and(|it| it.contains(problem)));
+        let refused = Checked::new(example(), facts, 0.0).map(|checked| checked.verdict());
+        assert!(refused.is_err_and(|error| error.contains(problem)));
     }
     assert_eq!(explain("Back-off pulling image"), "null");
     let line = "AttachVolume.Attach failed for volume \"pv-1\" : already attached to n1";
@@ -110,7 +109,7 @@ fn a_finding_is_drawn_when_it_is_opened() {
     let checked = checked(&texts.join("---\n"), CLUSTERS[0].facts);
     let verdict: Value = serde_json::from_str(&checked.verdict()).unwrap();
     let objects = verdict["objects"].as_array().unwrap();
-    let names: Vec<_> = objects.iter().map(|it| it["object"].as_str().unwrap()).collect();
+    let names: Vec<_> = objects.iter().map(|object| object["object"].as_str().unwrap()).collect();
     assert_eq!(names, ["Deployment a", "Deployment b"]);
     assert!(!verdict.to_string().contains("<svg"));
     for (number, name) in names.iter().enumerate() {

@@ -25,8 +25,8 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
             let place = at(notice.place.as_ref());
             writeln!(out, "{place}note {}", notice.sentence())?;
         }
-        for it in &report.overrides {
-            writeln!(out, "override {it}")?;
+        for exception in &report.overrides {
+            writeln!(out, "override {exception}")?;
         }
         for open in &report.open {
             writeln!(out, "note {open}")?;

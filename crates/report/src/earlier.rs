@@ -57,9 +57,10 @@ impl EarlierFinding {
     /// Whether `located` is not new: it concerns the same volumes and is not more severe.
     fn covers(&self, located: &Located) -> bool {
         let finding = &located.finding;
-        let has = |it: &String| finding.volumes.iter().any(|volume| volume == it);
-        let is_same = |it: &Vec<String>| it.len() == finding.volumes.len() && it.iter().all(has);
-        let same_volumes = self.volumes.as_ref().is_none_or(is_same);
+        let same_volumes = self.volumes.as_ref().is_none_or(|earlier| {
+            earlier.len() == finding.volumes.len()
+                && earlier.iter().all(|name| finding.volumes.iter().any(|volume| volume == name))
+        });
         let is_error = |action| Severity::of(action) == Some(Severity::Error);
         same_volumes && (is_error(self.action) || !is_error(finding.action))
     }
@@ -79,10 +80,11 @@ impl Earlier {
     pub fn compare(&self, report: &mut Report) {
         let known = Matches::of(&self.findings);
         let silent = Matches::of(self.suppressed.iter().chain(&self.findings));
-        let is_reported = |it: &&mut Located| it.finding.action != Action::Ignore;
-        let found = report.findings.iter_mut();
-        let (reported, mut suppressed): (Vec<_>, Vec<_>) = found.partition(is_reported);
-        suppressed.retain(|it| it.finding.suppressed.is_some());
+        let (reported, mut suppressed): (Vec<_>, Vec<_>) = report
+            .findings
+            .iter_mut()
+            .partition(|located| located.finding.action != Action::Ignore);
+        suppressed.retain(|located| located.finding.suppressed.is_some());
         let mut still = known.mark(reported);
         silent.mark(suppressed);
         for stuck in &mut report.stuck {
@@ -122,7 +124,7 @@ impl<'e> Matches<'e> {
     fn mark(mut self, mut findings: Vec<&mut Located>) -> usize {
         let mut matched = 0;
         for same_file in [true, false] {
-            for located in findings.iter_mut().filter(|it| it.is_new != Some(false)) {
+            for located in findings.iter_mut().filter(|located| located.is_new != Some(false)) {
                 let known = self.take(located, same_file);
                 matched += usize::from(known);
                 located.is_new = Some(!known);
@@ -140,10 +142,9 @@ impl<'e> Matches<'e> {
             return false;
         };
         let file = located.place.as_ref().map(|place| place.file.as_str());
-        let is_it = |earlier: &&EarlierFinding| {
+        let matched = known.iter().position(|earlier| {
             earlier.covers(located) && (!same_file || earlier.file.as_deref() == file)
-        };
-        let matched = known.iter().position(is_it);
+        });
         matched.map(|at| known.swap_remove(at)).is_some()
     }
 }
@@ -169,7 +170,7 @@ mod tests {
             action,
             object,
             field_path: String::new(),
-            volumes: volumes.iter().map(|it| (*it).into()).collect(),
+            volumes: volumes.iter().map(|volume| (*volume).into()).collect(),
             message: String::new(),
             brief: String::new(),
             step: String::new(),

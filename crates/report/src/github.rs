@@ -70,13 +70,14 @@ fn command(
     title: &str,
     message: &str,
 ) -> io::Result<()> {
-    let properties = properties.into_iter().chain([("title", title.to_owned())]);
-    let properties = properties.map(|(name, value)| {
-        let value = escaped(&value).replace(':', "%3A").replace(',', "%2C");
-        format!("{name}={value}")
-    });
-    let properties = properties.collect::<Vec<_>>().join(",");
-    writeln!(out, "::{name} {properties}::{}", escaped(message))
+    let properties: Vec<String> = properties
+        .into_iter()
+        .chain([("title", title.to_owned())])
+        .map(|(key, value)| {
+            format!("{key}={}", escaped(&value).replace(':', "%3A").replace(',', "%2C"))
+        })
+        .collect();
+    writeln!(out, "::{name} {}::{}", properties.join(","), escaped(message))
 }
 
 fn escaped(text: &str) -> String {

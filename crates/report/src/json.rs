@@ -9,8 +9,8 @@ use super::{Located, Notice, Report, Unread, safe};
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let cluster = report.origin.as_ref().map(|origin| {
         let time = format!("{:.0}", origin.at);
-        let cluster = json!({"name": origin.cluster, "namespace": origin.namespace, "time": time});
-        without_empty(cluster, &[])
+        let json = json!({"name": origin.cluster, "namespace": origin.namespace, "time": time});
+        without_empty(json, &[])
     });
     let found = report.found().map(|(_, located)| finding(located));
     let suppressed = report.suppressed().map(|(_, located)| finding(located));
@@ -90,9 +90,8 @@ fn places(located: &Located) -> Vec<Value> {
     let Some(place) = located.place.as_ref().filter(|_| !located.also.is_empty()) else {
         return Vec::new();
     };
-    let also = located.also.iter().map(|(object, place)| (object, place));
     std::iter::once((&located.finding.object, place))
-        .chain(also)
+        .chain(located.also.iter().map(|(object, other)| (object, other)))
         .map(|(object, place)| {
             let json = json!({"namespace": object.namespace, "template": place.template});
             without_empty(json, &["template"])

@@ -42,8 +42,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     for notice in &report.notices {
         let file = file(notice.place.as_ref());
-        let about = notice.object.as_ref();
-        let about = about.map_or_else(|| "policy".to_owned(), ToString::to_string);
+        let about = notice.object.as_ref().map_or_else(|| "policy".to_owned(), ToString::to_string);
         let name = format!("{about}: note");
         let mut case = case(name, file, TestCaseStatus::success());
         let (place, text) = (at(notice.place.as_ref()), &notice.text);

@@ -463,8 +463,7 @@ pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write)
 impl Report {
     /// The errors and warnings, grouped by object.
     pub fn by_object(&self) -> Vec<Vec<(Severity, &Located)>> {
-        let sections = words::sections(self).into_iter();
-        sections.flat_map(|section| section.objects).collect()
+        words::sections(self).into_iter().flat_map(|section| section.objects).collect()
     }
 
     /// The pictures, the remedy and the full text of each finding.
@@ -486,26 +485,26 @@ impl Report {
     pub fn count(&mut self) {
         let summary = &mut self.summary;
         [summary.deny, summary.fix, summary.warn, summary.suppressed] = [0; 4];
-        let found = self.findings.iter();
-        for located in
-            found.filter(|it| it.is_new != Some(false) || it.finding.suppressed.is_some())
+        for located in self
+            .findings
+            .iter()
+            .filter(|located| located.is_new != Some(false) || located.finding.suppressed.is_some())
         {
             summary.count(&located.finding);
         }
-        summary.stuck = self.stuck.iter().filter(|it| it.fails()).count();
+        summary.stuck = self.stuck.iter().filter(|stuck| stuck.fails()).count();
     }
 
     /// Sorts findings by namespace, the worst first, and within a namespace by object, the most
     /// severe first.
     pub fn sort_by_namespace(&mut self) {
-        let order = by_namespace(self).into_iter();
-        let order: Vec<String> = order.map(|it| it.name.to_owned()).collect();
-        let rank = |namespace: &str| order.iter().position(|it| it == namespace);
+        let order: Vec<String> =
+            by_namespace(self).into_iter().map(|counts| counts.name.to_owned()).collect();
+        let rank = |namespace: &str| order.iter().position(|name| name == namespace);
         let mut gravest: BTreeMap<String, Action> = BTreeMap::new();
         for located in &self.findings {
             let action = located.finding.action;
-            let known = gravest.entry(located.finding.object.to_string());
-            let known = known.or_insert(action);
+            let known = gravest.entry(located.finding.object.to_string()).or_insert(action);
             *known = action.min(*known);
         }
         self.findings.sort_by_cached_key(|located| {
@@ -515,7 +514,7 @@ impl Report {
             let grave = gravest.get(&object).copied();
             (rank(namespace), grave, object, finding.action)
         });
-        self.stuck.sort_by_cached_key(|it| rank(&it.case.volume.namespace));
+        self.stuck.sort_by_cached_key(|stuck| rank(&stuck.case.volume.namespace));
     }
 
     /// The errors and warnings.
@@ -532,7 +531,7 @@ impl Report {
 
     /// The stuck volumes that are not in an earlier report.
     fn stuck_now(&self) -> impl Iterator<Item = &Stuck> {
-        self.stuck.iter().filter(|it| it.is_new != Some(false))
+        self.stuck.iter().filter(|stuck| stuck.is_new != Some(false))
     }
 
     /// The suppressed findings, with their reasons.

@@ -43,8 +43,11 @@ impl Stuck {
 
     /// The safest command that ends the wait, and its cost.
     pub(super) fn way_out(&self) -> Option<(&str, &str)> {
-        let mut steps = self.case.steps.iter();
-        let step = steps.find(|it| it.purpose == Purpose::WayOut && it.command.is_some())?;
+        let step = self
+            .case
+            .steps
+            .iter()
+            .find(|step| step.purpose == Purpose::WayOut && step.command.is_some())?;
         Some((step.command.as_deref()?, &step.text))
     }
 }
@@ -88,10 +91,9 @@ pub struct Override {
 
 impl fmt::Display for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sets = self.sets.iter();
-        let sets = sets.map(|(key, value)| format!("{key}={value}"));
-        let sets = sets.collect::<Vec<_>>().join(", ");
-        write!(f, "{}: {sets}", self.object)?;
+        let sets: Vec<String> =
+            self.sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        write!(f, "{}: {}", self.object, sets.join(", "))?;
         if !self.reason.is_empty() {
             write!(f, ", \"{}\"", self.reason)?;
         }

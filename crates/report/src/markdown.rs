@@ -21,17 +21,16 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut page = format!("{MARKER}\n### multi-attach-guard\n\n{summary}\n");
     let stuck = report.stuck_now().map(stuck);
     let line = |what: &str, text: &str| format!("\n**{what}** {}\n", prose(text));
-    let overrides = report.overrides.iter();
-    let overrides = overrides.map(|it| line("override", &it.to_string()));
-    let open = report.open.iter().map(|it| line("not seen", it));
-    let findings = report.reported().map(|(severity, it)| finding(severity, it));
+    let overrides =
+        report.overrides.iter().map(|exception| line("override", &exception.to_string()));
+    let open = report.open.iter().map(|sentence| line("not seen", sentence));
+    let findings = report.reported().map(|(severity, located)| finding(severity, located));
     let unread = report.unread.iter().map(|unread| {
         let (place, message) = (code(&unread.place()), prose(&unread.message));
         format!("\n**error** {place}: {message}\n")
     });
-    let notices = report.notices.iter().map(|it| line("note", &it.sentence()));
-    let unopened = words::unopened(report).into_iter();
-    let unopened = unopened.map(|it| line("note", &it));
+    let notices = report.notices.iter().map(|notice| line("note", &notice.sentence()));
+    let unopened = words::unopened(report).into_iter().map(|sentence| line("note", &sentence));
     let mut left_out = 0;
     let entries = stuck.chain(findings).chain(unread).chain(notices);
     for entry in entries.chain(unopened).chain(overrides).chain(open) {
@@ -42,8 +41,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     if left_out > 0 {
-        let entries = words::amount(left_out, "entry").replace("entrys", "entries");
-        page += &format!("\n{entries} left out.\n");
+        let amount = words::amount(left_out, "entry").replace("entrys", "entries");
+        page += &format!("\n{amount} left out.\n");
     }
     out.write_all(page.as_bytes())
 }
@@ -70,8 +69,11 @@ fn finding(severity: Severity, located: &Located) -> String {
             None => format!("{at}: "),
         }
     });
-    let remedy = |it: &Proposal| format!("- `{}`: {}\n", it.remedy.name, prose(it.remedy.cost));
-    let remedies: String = finding.remedies.iter().map(remedy).collect();
+    let remedies: String = finding
+        .remedies
+        .iter()
+        .map(|Proposal { remedy, .. }| format!("- `{}`: {}\n", remedy.name, prose(remedy.cost)))
+        .collect();
     format!(
         "\n**{}** `{}` {place}{}\n\n<details><summary>Why, and what helps</summary>\n\n{}\n\n{remedies}{}</details>\n",
         severity.name(),
@@ -90,7 +92,7 @@ fn diff(fix: &Fix) -> String {
     };
     let changed = lines('-', &fix.removed) + &lines('+', &fix.added);
     // The fence is longer than any in the text, so that nothing in the text ends the block.
-    let longest = changed.split(|it| it != '`').map(str::len).max();
+    let longest = changed.split(|letter| letter != '`').map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or_default().max(2) + 1);
     format!("\n{fence}diff\n{changed}{fence}\n\n")
 }
@@ -126,8 +128,9 @@ fn prose(text: &str) -> String {
 /// Whether the text may begin with a bare address, or with an issue such as `GH-1`.
 fn begins_reference(text: &str) -> bool {
     let begins = |start: &str| {
-        let begin = text.as_bytes().get(..start.len());
-        begin.is_some_and(|it| it.eq_ignore_ascii_case(start.as_bytes()))
+        text.as_bytes()
+            .get(..start.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes()))
     };
     let is_issue = begins("gh-") && text.as_bytes().get(3).is_some_and(u8::is_ascii_digit);
     is_issue || ["www.", "http", "ftp", "mailto", "xmpp"].into_iter().any(begins)

@@ -27,8 +27,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut namespaces: BTreeMap<Option<&str>, Vec<(Severity, &Finding)>> = BTreeMap::new();
     for (severity, located) in report.reported() {
         let namespace = located.finding.object.namespace.as_deref();
-        let findings = namespaces.entry(namespace).or_default();
-        findings.push((severity, &located.finding));
+        namespaces.entry(namespace).or_default().push((severity, &located.finding));
     }
     let at = report.origin.as_ref().map(|origin| origin.at);
     let items: Vec<Value> =
@@ -47,10 +46,9 @@ fn object(
     if let Some(namespace) = namespace {
         metadata["namespace"] = namespace.into();
     }
-    let found = findings.iter();
-    let errors = found.clone().filter(|it| it.0 == Severity::Error);
-    let fail = errors.count();
-    let results: Vec<Value> = found.take(MOST).map(|it| result(*it, at)).collect();
+    let fail = findings.iter().filter(|(severity, _)| *severity == Severity::Error).count();
+    let results: Vec<Value> =
+        findings.iter().take(MOST).map(|finding| result(*finding, at)).collect();
     json!({
         "apiVersion": "openreports.io/v1alpha1",
         "kind": "Report",
@@ -63,7 +61,8 @@ fn object(
 }
 
 fn result((severity, finding): (Severity, &Finding), at: Option<Timestamp>) -> Value {
-    let remedies: Vec<&str> = finding.remedies.iter().map(|it| it.remedy.name).collect();
+    let remedies: Vec<&str> =
+        finding.remedies.iter().map(|proposal| proposal.remedy.name).collect();
     let mut result = json!({
         "source": NAME,
         "policy": finding.rule,

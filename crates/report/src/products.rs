@@ -29,8 +29,8 @@ impl Product {
     /// The details to print besides the summary, each with its name.
     pub fn details(&self) -> Vec<(&'static str, &str)> {
         let listed = &self.listed;
-        let sharing = listed.sharing.iter().map(|it| ("Sharing", it.as_str()));
-        let sources = listed.sources.iter().map(|it| ("Source", it.as_str()));
+        let sharing = listed.sharing.iter().map(|text| ("Sharing", text.as_str()));
+        let sources = listed.sources.iter().map(|source| ("Source", source.as_str()));
         sharing.chain(sources).collect()
     }
 }
@@ -40,10 +40,9 @@ impl Product {
 /// # Errors
 /// The embedded catalog cannot be read, because the build is faulty.
 pub fn all(catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
-    let listed = listing()?.into_iter();
-    let products = listed.map(|it| {
-        let class = class_of(&it.name);
-        Product::new(catalog, it, &class)
+    let products = listing()?.into_iter().map(|listed| {
+        let class = class_of(&listed.name);
+        Product::new(catalog, listed, &class)
     });
     Ok(products.collect())
 }
@@ -61,19 +60,19 @@ pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError
     };
     let mut products = Vec::new();
     for listed in listing()? {
-        let is_of_it = |it: &&StorageClass| *driver.unwrap_or(&it.provisioner) == listed.name;
-        let classes = classes.iter().filter(is_of_it);
-        products.extend(classes.map(|it| Product::new(catalog, listed.clone(), it)));
+        let own =
+            classes.iter().filter(|class| *driver.unwrap_or(&class.provisioner) == listed.name);
+        products.extend(own.map(|class| Product::new(catalog, listed.clone(), class)));
     }
     if products.is_empty() {
         products = all(catalog)?;
-        products.retain(|it| {
-            let title = it.summary.title.as_deref().unwrap_or_default();
-            is_called(name, &[&it.summary.provisioner, title])
+        products.retain(|product| {
+            let title = product.summary.title.as_deref().unwrap_or_default();
+            is_called(name, &[&product.summary.provisioner, title])
         });
         // If a product exists in several generations, only the current ones remain.
-        if products.iter().any(|it| it.listed.is_current()) {
-            products.retain(|it| it.listed.is_current());
+        if products.iter().any(|product| product.listed.is_current()) {
+            products.retain(|product| product.listed.is_current());
         }
     }
     Ok(products)
@@ -87,22 +86,24 @@ fn class_of(provisioner: &str) -> StorageClass {
 /// Whether each word of `name` is the start of a word in `known`.
 pub fn is_called(name: &str, known: &[&str]) -> bool {
     let words = |text: &str| -> Vec<String> {
-        let lower = text.to_lowercase();
-        let words = lower.split(|letter: char| !letter.is_alphanumeric());
-        words.filter(|it| !it.is_empty()).map(str::to_owned).collect()
+        text.to_lowercase()
+            .split(|letter: char| !letter.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect()
     };
-    let known: Vec<String> = known.iter().flat_map(|it| words(it)).collect();
+    let known: Vec<String> = known.iter().flat_map(|text| words(text)).collect();
     let wanted = words(name);
-    let is_known = |word: &String| known.iter().any(|it| it.starts_with(word.as_str()));
+    let is_known = |word: &String| known.iter().any(|other| other.starts_with(word.as_str()));
     !wanted.is_empty() && wanted.iter().all(is_known)
 }
 
 /// Lists the products, one per line.
 pub fn list(products: &[Product]) -> String {
-    let width = products.iter().map(|it| it.summary.provisioner.len()).max();
-    let width = width.unwrap_or_default();
-    let line = |it: &Product| {
-        let summary = &it.summary;
+    let width =
+        products.iter().map(|product| product.summary.provisioner.len()).max().unwrap_or_default();
+    let line = |product: &Product| {
+        let summary = &product.summary;
         format!(
             "{:width$}  {:14}  {:14}  {}\n",
             summary.provisioner,
@@ -123,7 +124,7 @@ fn shares(modes: &ModeSummary) -> &'static str {
     match modes.modes {
         None => "unknown",
         Some(granted) if granted.contains(shared) => "yes",
-        _ if modes.conditional.iter().any(|it| it.modes.contains(shared)) => "maybe",
+        _ if modes.conditional.iter().any(|grant| grant.modes.contains(shared)) => "maybe",
         Some(_) => "no",
     }
 }
@@ -134,9 +135,11 @@ pub const COLUMNS: [&str; 7] =
 
 /// The current products, one row each, with the section of the catalog before the cells.
 pub fn table(products: &[Product]) -> Vec<(&str, [String; 7])> {
-    let current = products.iter().filter(|it| it.listed.is_current());
-    let rows = current.map(|it| (it.listed.part.as_str(), cells(it)));
-    rows.collect()
+    products
+        .iter()
+        .filter(|product| product.listed.is_current())
+        .map(|product| (product.listed.part.as_str(), cells(product)))
+        .collect()
 }
 
 /// The page `docs/storage.md`.
@@ -154,7 +157,7 @@ pub fn page(products: &[Product]) -> String {
         let (part, columns) = (rows[0].0, COLUMNS.join(" | "));
         page += &format!("\n## {part}\n\n| {columns} |\n|---|---|---|---|---|---|---|\n");
         for (_, cells) in rows {
-            let mut cells = cells.each_ref().map(|it| it.replace('|', "\\|"));
+            let mut cells = cells.each_ref().map(|cell| cell.replace('|', "\\|"));
             cells[1] = format!("`{}`", cells[1]);
             page += &format!("| {} |\n", cells.join(" | "));
         }
@@ -166,18 +169,19 @@ fn cells(product: &Product) -> [String; 7] {
     let summary = &product.summary;
     let attached = match summary.attach {
         _ if summary.node_local != "no" => "on its node",
-        it if it.starts_with("not attached") => "no",
-        it if it.starts_with("attached (assumed)") => "assumed",
-        it if it.starts_with("attached") => "yes",
+        attach if attach.starts_with("not attached") => "no",
+        attach if attach.starts_with("attached (assumed)") => "assumed",
+        attach if attach.starts_with("attached") => "yes",
         _ => "unknown",
     };
-    let sharing = product.listed.sharing.iter();
-    let mut takes: Vec<String> = sharing.map(ToString::to_string).collect();
+    let mut takes: Vec<String> = product.listed.sharing.iter().map(ToString::to_string).collect();
     for (what, modes) in [("files", &summary.filesystem), ("blocks", &summary.block)] {
-        let shared = modes.conditional.iter();
-        let shared = shared.filter(|it| it.modes.contains(AccessMode::ReadWriteMany));
-        takes.extend(shared.map(|it| {
-            let condition = it.condition.trim_start_matches("possible only when ");
+        let shared = modes
+            .conditional
+            .iter()
+            .filter(|grant| grant.modes.contains(AccessMode::ReadWriteMany));
+        takes.extend(shared.map(|grant| {
+            let condition = grant.condition.trim_start_matches("possible only when ");
             format!("{what}: {condition}")
         }));
     }
@@ -204,8 +208,7 @@ mod tests {
 
     fn found(name: &str) -> Vec<String> {
         let products = named(name, Catalog::embedded().unwrap()).unwrap();
-        let names = products.into_iter().map(|it| it.summary.provisioner);
-        names.map(|it| it.to_string()).collect()
+        products.into_iter().map(|product| product.summary.provisioner.to_string()).collect()
     }
 
     #[test]
@@ -227,15 +230,15 @@ mod tests {
 
     #[test]
     fn what_unlocks_sharing_is_said() {
-        let products = named("ebs", Catalog::embedded().unwrap()).unwrap();
-        let summary = &products[0].summary;
+        let ebs = named("ebs", Catalog::embedded().unwrap()).unwrap();
+        let summary = &ebs[0].summary;
         assert_eq!((shares(&summary.filesystem), shares(&summary.block)), ("no", "maybe"));
-        let takes = &cells(&products[0])[5];
-        assert!(takes.contains("io2"), "{takes}");
-        let products = named("longhorn", Catalog::embedded().unwrap()).unwrap();
-        assert_eq!(shares(&products[0].summary.filesystem), "yes");
-        let takes = &cells(&products[0])[5];
-        assert!(takes.contains("NFS client"), "{takes}");
+        let io2 = &cells(&ebs[0])[5];
+        assert!(io2.contains("io2"), "{io2}");
+        let longhorn = named("longhorn", Catalog::embedded().unwrap()).unwrap();
+        assert_eq!(shares(&longhorn[0].summary.filesystem), "yes");
+        let client = &cells(&longhorn[0])[5];
+        assert!(client.contains("NFS client"), "{client}");
     }
 
     #[test]

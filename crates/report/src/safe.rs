@@ -81,7 +81,7 @@ impl Breaks {
         match self {
             Self::Spaces => false,
             Self::Lines => rest.starts_with('\n'),
-            Self::Patch => ["\n", "\t", "\r\n"].iter().any(|it| rest.starts_with(it)),
+            Self::Patch => ["\n", "\t", "\r\n"].iter().any(|end| rest.starts_with(end)),
         }
     }
 
@@ -223,7 +223,7 @@ fn clean_finding(located: &mut Located) {
     clean(&mut finding.step);
     finding.volumes.iter_mut().for_each(clean);
     for reason in [&mut finding.suppressed, &mut finding.lowered] {
-        reason.iter_mut().for_each(|it| clean(&mut it.reason));
+        reason.iter_mut().for_each(|entry| clean(&mut entry.reason));
     }
     located.place.iter_mut().for_each(clean_place);
     for excerpt in &mut located.excerpts {
@@ -263,11 +263,11 @@ fn clean_case(case: &mut CaseEntry) {
     }
 }
 
-fn clean_override(it: &mut Override) {
-    clean_object(&mut it.object);
-    it.sets.values_mut().for_each(clean);
-    clean(&mut it.reason);
-    for text in [&mut it.by, &mut it.until, &mut it.ignored] {
+fn clean_override(exception: &mut Override) {
+    clean_object(&mut exception.object);
+    exception.sets.values_mut().for_each(clean);
+    clean(&mut exception.reason);
+    for text in [&mut exception.by, &mut exception.until, &mut exception.ignored] {
         text.iter_mut().for_each(clean);
     }
 }

@@ -16,8 +16,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Severity::of(finding.action).is_some() || finding.suppressed.is_some()
     };
     let results = report.findings.iter().filter(is_shown).map(result);
-    let unopened = words::unopened(report).into_iter();
-    let unopened = unopened.map(|it| notification("note", &it, None));
+    let unopened =
+        words::unopened(report).into_iter().map(|sentence| notification("note", &sentence, None));
     let unread: Vec<Value> = report.unread.iter().map(unread).chain(unopened).collect();
     let notices: Vec<Value> = report.notices.iter().map(notice).collect();
     let sarif = json!({

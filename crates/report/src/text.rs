@@ -70,8 +70,8 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     let renderer =
         if style.colour { Renderer::styled() } else { Renderer::plain() }.term_width(style.width);
     let mut said = Said::default();
-    let print = |group: Group<'_>, out: &mut dyn Write| {
-        writeln!(out, "{}\n", without_empty_frame(&renderer.render(&[group])))
+    let print = |group: Group<'_>, to: &mut dyn Write| {
+        writeln!(to, "{}\n", without_empty_frame(&renderer.render(&[group])))
     };
     let mut in_lines = 0;
     for section in words::sections(report) {
@@ -102,9 +102,8 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     for (reason, located) in report.suppressed() {
         let finding = &located.finding;
         let title = format!("{}: {}: {reason}", finding.object, finding.rule);
-        let group = Level::INFO.with_name("suppressed").primary_title(title);
-        let group = Group::with_title(group).elements(located.place.as_ref().map(origin));
-        print(group, out)?;
+        let group = Group::with_title(Level::INFO.with_name("suppressed").primary_title(title));
+        print(group.elements(located.place.as_ref().map(origin)), out)?;
     }
     for notice in &report.notices {
         let group = Group::with_title(Level::NOTE.primary_title(notice.sentence()));
@@ -125,7 +124,7 @@ fn without_empty_frame(rendered: &str) -> String {
     let lines = rendered.lines().filter(|line| {
         let mut parts = line.split('\x1b');
         let first = parts.next().unwrap_or_default();
-        let after_escapes = parts.filter_map(|it| Some(it.split_once('m')?.1));
+        let after_escapes = parts.filter_map(|escape| Some(escape.split_once('m')?.1));
         let text: String = once(first).chain(after_escapes).collect();
         text.trim() != "|"
     });
@@ -151,9 +150,10 @@ fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         rows.extend(section.objects.iter().map(|together| {
             let (severity, first) = together[0];
             let object = &first.finding.object;
-            let mut rules: Vec<&str> = together.iter().map(|(_, it)| it.finding.rule).collect();
+            let mut rules: Vec<&str> =
+                together.iter().map(|(_, located)| located.finding.rule).collect();
             rules.dedup();
-            let command = together.iter().find_map(|(_, it)| it.command.clone());
+            let command = together.iter().find_map(|(_, located)| located.command.clone());
             [
                 object.namespace.as_deref().unwrap_or_default().to_owned(),
                 format!("{} {}", object.kind, object.name),
@@ -167,10 +167,8 @@ fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     let titles = ["NAMESPACE", "OBJECT", "WHAT", "COMMAND"].map(str::to_owned);
     rows.insert(0, titles);
-    let [first, second, third] = [0, 1, 2].map(|column| {
-        let widths = rows.iter().map(|row| row[column].chars().count());
-        widths.max().unwrap_or_default()
-    });
+    let [first, second, third] = [0, 1, 2]
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default());
     for [namespace, object, what, command] in &rows {
         writeln!(out, "{namespace:first$}  {object:second$}  {what:third$}  {command}")?;
     }
@@ -192,11 +190,11 @@ fn picture<'r>(
     let finding = &first.finding;
     let rule = finding.rule;
     let is_known = said.helps.iter().any(|(known, _)| *known == rule);
-    let title = format!("{}: {}", finding.object, consequence(first));
-    let title = titled(&title, rule, style.width);
+    let headline = format!("{}: {}", finding.object, consequence(first));
+    let title = titled(&headline, rule, style.width);
     let mut group = at_fault(together[0], title, !is_known, style);
     let also = others(together, consequence);
-    group = group.elements(also.iter().map(|it| note(it, style)));
+    group = group.elements(also.iter().map(|sentence| note(sentence, style)));
     if let Some(help) = help(first) {
         if said.helps.contains(&(rule, help.clone())) {
             return group;
@@ -215,14 +213,14 @@ fn at_fault<'r>(
     context: bool,
     style: Style,
 ) -> Group<'r> {
-    let rendered = located.template();
-    let rendered = rendered.map(|it| Level::NOTE.message(format!("rendered from {it}")));
+    let rendered =
+        located.template().map(|template| Level::NOTE.message(format!("rendered from {template}")));
     level(severity)
         .primary_title(title)
         .id(located.finding.rule)
         .elements(snippets(located, context, style.width))
         .elements(rendered)
-        .elements(elsewhere(located).map(|it| note(&it, style)))
+        .elements(elsewhere(located).map(|sentence| note(&sentence, style)))
 }
 
 fn note(text: &str, style: Style) -> Message<'static> {
@@ -262,7 +260,7 @@ fn help(located: &Located) -> Option<String> {
     let finding = &located.finding;
     let change = match finding.remedies.first() {
         Some(proposal) => proposal.remedy.change.to_owned(),
-        None => Some(finding.change()).filter(|it| !it.is_empty())?,
+        None => Some(finding.change()).filter(|change| !change.is_empty())?,
     };
     Some(match &located.by_fix {
         Some(by_fix) => format!("{change}; {by_fix}"),
@@ -272,9 +270,12 @@ fn help(located: &Located) -> Option<String> {
 
 /// The lines at fault; with `context`, also the lines they refer to.
 fn snippets(located: &Located, context: bool, width: usize) -> Vec<Element<'_>> {
-    let excerpts = located.excerpts.iter();
-    let snippets = excerpts.filter_map(|it| excerpt(it, context, width));
-    let snippets: Vec<Element<'_>> = snippets.map(Element::from).collect();
+    let snippets: Vec<Element<'_>> = located
+        .excerpts
+        .iter()
+        .filter_map(|lines| excerpt(lines, context, width))
+        .map(Element::from)
+        .collect();
     match &located.place {
         Some(place) if snippets.is_empty() => vec![snippet(place, width).into()],
         _ => snippets,
@@ -283,7 +284,7 @@ fn snippets(located: &Located, context: bool, width: usize) -> Vec<Element<'_>> 
 
 /// The marked lines, with the lines between them folded.
 fn excerpt(excerpt: &Excerpt, context: bool, width: usize) -> Option<Snippet<'_, Annotation<'_>>> {
-    let marks = excerpt.marks.iter().filter(|it| context || it.is_fault);
+    let marks = excerpt.marks.iter().filter(|mark| context || mark.is_fault);
     let mut source = String::new();
     let mut annotations = Vec::new();
     let first = marks.clone().next()?;
@@ -354,8 +355,7 @@ impl Window {
 
 /// The byte offset of the character `column` of a line, counted from 1.
 fn byte_of(line: &str, column: usize) -> usize {
-    let mut letters = line.char_indices();
-    letters.nth(column.saturating_sub(1)).map_or(line.len(), |(at, _)| at)
+    line.char_indices().nth(column.saturating_sub(1)).map_or(line.len(), |(at, _)| at)
 }
 
 /// The waiting pods, the reason, and the command that ends the wait.
@@ -363,8 +363,8 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
     let case = &stuck.case;
     let name = if case.passes { "waits" } else { "stuck" };
     let title = format!("{}: {}", words::claim(case), case.title);
-    let group = Level::ERROR.with_name(name).primary_title(title);
-    let mut group = Group::with_title(group.id(case.cause));
+    let mut group =
+        Group::with_title(Level::ERROR.with_name(name).primary_title(title).id(case.cause));
     group = group.element(note(&words::waiting(case), style));
     group = group.element(note(&case.explanation, style));
     group = group.elements(owner_notes(stuck.owner.as_ref(), style));
@@ -378,9 +378,10 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
 /// The owner of the object, and the command that shows what to change there, on its own line for
 /// copying.
 fn owner_notes(owner: Option<&Owner>, style: Style) -> Vec<Message<'static>> {
-    let written = owner.map(|it| note(&format!("written by {it}"), style));
-    let command = owner.and_then(|it| it.command.as_ref());
-    let command = command.map(|it| Level::HELP.message(format!("look at: {it}")));
+    let written = owner.map(|owner| note(&format!("written by {owner}"), style));
+    let command = owner
+        .and_then(|owner| owner.command.as_ref())
+        .map(|command| Level::HELP.message(format!("look at: {command}")));
     written.into_iter().chain(command).collect()
 }
 
@@ -405,8 +406,8 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said
     let title = format!("{}: {}", finding.object, finding.brief);
     let mut group = at_fault(together[0], title, true, style);
     group = group.element(note(settled_once(message(first), settled), style));
-    let also = others(together, |it| settled_once(message(it), settled));
-    group = group.elements(also.iter().map(|it| note(it, style)));
+    let also = others(together, |located| settled_once(message(located), settled));
+    group = group.elements(also.iter().map(|sentence| note(sentence, style)));
     group = group.elements(owner_notes(first.owner.as_ref(), style));
     let names = remedy_names(together.iter().map(|(_, located)| *located));
     if names.is_empty() {
@@ -415,16 +416,15 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said
     let help = format!("remedies: {}", names.join(", "));
     group = group.element(Level::HELP.message(help));
     let by_fix = first.by_fix.as_deref();
-    group = group.elements(by_fix.map(|it| Level::HELP.message(wrapped(it, style.width))));
+    group = group.elements(by_fix.map(|text| Level::HELP.message(wrapped(text, style.width))));
     group = group.element(more_of(finding.rule));
     let command = first.command.as_ref();
-    group.elements(command.map(|it| Level::HELP.message(format!("run: {it}"))))
+    group.elements(command.map(|command| Level::HELP.message(format!("run: {command}"))))
 }
 
 /// The note about the other charts and kustomizations that include the line.
 fn elsewhere(located: &Located) -> Option<String> {
-    let also = located.also.iter();
-    let templates = also.filter_map(|(_, place)| place.template.clone());
+    let templates = located.also.iter().filter_map(|(_, place)| place.template.clone());
     let named = some(templates.collect());
     (!named.is_empty()).then(|| format!("the same line in the output of {named}"))
 }
@@ -449,14 +449,13 @@ fn again(located: &Located) -> String {
 fn message(located: &Located) -> &str {
     let finding = &located.finding;
     let object = format!("{}: ", finding.object);
-    let message = finding.message.strip_prefix(&object);
-    message.unwrap_or(&finding.message)
+    finding.message.strip_prefix(&object).unwrap_or(&finding.message)
 }
 
 /// The names of the remedies of the findings, each once.
 fn remedy_names<'l>(located: impl Iterator<Item = &'l Located>) -> Vec<&'static str> {
     let mut names = Vec::new();
-    for proposal in located.flat_map(|it| &it.finding.remedies) {
+    for proposal in located.flat_map(|located| &located.finding.remedies) {
         if !names.contains(&proposal.remedy.name) {
             names.push(proposal.remedy.name);
         }
@@ -467,8 +466,11 @@ fn remedy_names<'l>(located: impl Iterator<Item = &'l Located>) -> Vec<&'static 
 /// Prints the cost of each remedy, once for the whole report.
 fn remedies(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let named = remedy_names(report.reported().map(|(_, located)| located));
-    let used = REMEDIES.iter().filter(|it| named.contains(&it.name));
-    let used: Vec<String> = used.map(|it| format!("{}: {}", it.name, it.cost)).collect();
+    let used: Vec<String> = REMEDIES
+        .iter()
+        .filter(|remedy| named.contains(&remedy.name))
+        .map(|remedy| format!("{}: {}", remedy.name, remedy.cost))
+        .collect();
     list("Remedies", &used, style, out)
 }
 
@@ -486,7 +488,7 @@ fn snippet(place: &Place, width: usize) -> Snippet<'_, Annotation<'_>> {
     Snippet::source(window.text)
         .line_start(line.number)
         .path(place.file.as_str())
-        .annotations(span.map(|it| AnnotationKind::Primary.span(it)))
+        .annotations(span.map(|span| AnnotationKind::Primary.span(span)))
 }
 
 fn origin(place: &Place) -> Origin<'_> {

@@ -99,9 +99,8 @@ fn skipped(kinds: &BTreeMap<String, usize>) -> String {
     let all: usize = kinds.values().sum();
     let mut kinds: Vec<(&String, &usize)> = kinds.iter().collect();
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let named = kinds.iter().map(|(kind, count)| format!("{count} {kind}"));
-    let named = beginning(&named.collect::<Vec<_>>());
-    format!("{all} of other kinds skipped ({named})")
+    let named: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    format!("{all} of other kinds skipped ({})", beginning(&named))
 }
 
 /// The most names in a sentence.
@@ -137,8 +136,8 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
         alone += usize::from(all.len() == 1);
         all.len() == 1 && alone > REASONS
     };
-    let unnamed = reasons.extract_if(.., is_one_too_many);
-    let unnamed: Vec<&Unopened> = unnamed.map(|all| all[0]).collect();
+    let unnamed: Vec<&Unopened> =
+        reasons.extract_if(.., is_one_too_many).map(|all| all[0]).collect();
     let unnamed = (!unnamed.is_empty()).then(|| {
         let listed = by_kind(&unnamed);
         format!("{listed} were not rendered either, each for its own reason; `--format json` lists them all.")
@@ -175,15 +174,16 @@ fn by_kind(all: &[&Unopened]) -> String {
     for unopened in all {
         *kinds.entry(&unopened.what).or_default() += 1;
     }
-    let named: Vec<&str> = all.iter().map(|it| it.path.as_str()).collect();
+    let named: Vec<&str> = all.iter().map(|unopened| unopened.path.as_str()).collect();
     format!("{} ({})", amounts(&kinds), beginning(&named))
 }
 
 /// The counts of each rule, the most frequent rule first.
 pub(super) fn by_rule(report: &Report) -> Vec<Counts<'static>> {
     let found = report.reported();
-    let mut rules = counted(found.map(|(severity, it)| (it.finding.rule, Some(severity))));
-    rules.sort_by_key(|it| std::cmp::Reverse(it.errors + it.warnings));
+    let mut rules =
+        counted(found.map(|(severity, located)| (located.finding.rule, Some(severity))));
+    rules.sort_by_key(|counts| std::cmp::Reverse(counts.errors + counts.warnings));
     rules
 }
 
@@ -230,12 +230,11 @@ fn counted<'r>(problems: impl Iterator<Item = (&'r str, Option<Severity>)>) -> V
 
 /// The namespaces with reported problems, the worst first.
 pub fn by_namespace(report: &Report) -> Vec<Counts<'_>> {
-    let found = report.reported();
-    let found = found.map(|(severity, it)| (namespace(it), Some(severity)));
-    let stuck = report.stuck_now();
-    let stuck = stuck.map(|it| (it.case.volume.namespace.as_str(), None));
+    let found = report.reported().map(|(severity, located)| (namespace(located), Some(severity)));
+    let stuck = report.stuck_now().map(|stuck| (stuck.case.volume.namespace.as_str(), None));
     let mut namespaces = counted(found.chain(stuck));
-    namespaces.sort_by_key(|it| std::cmp::Reverse((it.stuck, it.errors, it.warnings)));
+    namespaces
+        .sort_by_key(|counts| std::cmp::Reverse((counts.stuck, counts.errors, counts.warnings)));
     namespaces
 }
 
@@ -259,10 +258,9 @@ pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
     }
     let namespaces = by_namespace(report).into_iter();
     let sections = namespaces.map(|counts| {
-        let stuck = report.stuck_now();
-        let stuck = stuck.filter(|it| it.case.volume.namespace == counts.name);
+        let stuck = report.stuck_now().filter(|stuck| stuck.case.volume.namespace == counts.name);
         let of_it = |findings: &mut Vec<(Severity, &Located)>| {
-            findings.iter().any(|(_, it)| namespace(it) == counts.name)
+            findings.iter().any(|(_, located)| namespace(located) == counts.name)
         };
         Section {
             counts: Some(counts),
@@ -274,8 +272,7 @@ pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
 }
 
 fn namespace(located: &Located) -> &str {
-    let namespace = located.finding.object.namespace.as_deref();
-    namespace.unwrap_or_default()
+    located.finding.object.namespace.as_deref().unwrap_or_default()
 }
 
 /// Whether two findings are about one object of one file.
@@ -295,13 +292,16 @@ pub(super) fn claim(case: &CaseEntry) -> String {
 
 /// The waiting pods, their nodes and the time that they have waited.
 pub(super) fn waiting(case: &CaseEntry) -> String {
-    let pods = case.waiting.iter().take(NAMED).map(|waiting| {
-        let node = waiting.node.as_ref();
-        let node = node.map_or_else(String::new, |node| format!(" on {node}"));
-        let (pod, workload) = (&waiting.pod, &waiting.workload);
-        format!("{pod} of {workload}{node}{}", so_far(waiting))
-    });
-    let mut pods: Vec<String> = pods.collect();
+    let mut pods: Vec<String> = case
+        .waiting
+        .iter()
+        .take(NAMED)
+        .map(|waiting| {
+            let node = waiting.node.as_ref().map_or_else(String::new, |node| format!(" on {node}"));
+            let (pod, workload) = (&waiting.pod, &waiting.workload);
+            format!("{pod} of {workload}{node}{}", so_far(waiting))
+        })
+        .collect();
     if case.waiting.len() > NAMED {
         pods.push(format!("{} more", case.waiting.len() - NAMED));
     }
@@ -310,8 +310,7 @@ pub(super) fn waiting(case: &CaseEntry) -> String {
 
 /// The time that the pod has waited, as the end of a phrase.
 pub(super) fn so_far(waiting: &WaitingEntry) -> String {
-    let seconds = waiting.seconds;
-    seconds.map_or_else(String::new, |seconds| format!(", for {}", span(seconds)))
+    waiting.seconds.map_or_else(String::new, |seconds| format!(", for {}", span(seconds)))
 }
 
 /// Formats counts as `2 errors, 1 warning`, without a count that is zero.

@@ -28,7 +28,7 @@ pub(super) fn writer(document: &Value, object: &ObjectRef, helm: &str) -> Option
 /// The owner of the object, whose controller writes it again.
 fn controller(document: &Value) -> Option<Owner> {
     let owners = document["metadata"]["ownerReferences"].as_array()?;
-    let owner = owners.iter().find(|it| it["controller"] == true)?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
     let (kind, name) = (owner["kind"].as_str()?, owner["name"].as_str()?);
     let group = owner["apiVersion"].as_str()?;
     Some(Owner {

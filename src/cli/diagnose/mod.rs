@@ -133,10 +133,13 @@ fn look(
 
 /// Notes about pods that have their volumes but do not run.
 fn held_up(observed: &Observed) -> Vec<String> {
-    let pods = observed.pods.iter().filter(|pod| !pod.is_ending());
-    let held = pods.filter(|pod| pod.phase == "Pending" && !pod.claims.is_empty());
-    let mut notes: Vec<String> =
-        held.filter_map(|pod| Some(held_up_by(pod, pod.held_up.as_ref()?))).collect();
+    let mut notes: Vec<String> = observed
+        .pods
+        .iter()
+        .filter(|pod| !pod.is_ending())
+        .filter(|pod| pod.phase == "Pending" && !pod.claims.is_empty())
+        .filter_map(|pod| Some(held_up_by(pod, pod.held_up.as_ref()?)))
+        .collect();
     if notes.len() > HELD_UP {
         let more = notes.len() - HELD_UP;
         notes.truncate(HELD_UP);
@@ -158,7 +161,7 @@ fn skew(observed: &Observed, now: Timestamp) -> Option<String> {
 /// The cases without their durations: which pods wait for which claim, and why.
 fn essence(diagnosis: &Diagnosis) -> Vec<String> {
     let cases = diagnosis.cases.iter().map(|case| {
-        let pods: Vec<&str> = case.waiting.iter().map(|it| it.pod.as_str()).collect();
+        let pods: Vec<&str> = case.waiting.iter().map(|waiting| waiting.pod.as_str()).collect();
         format!("{} {} {pods:?}", case.cause, case.volume.claim)
     });
     cases.chain(diagnosis.open.iter().cloned()).collect()
@@ -213,7 +216,7 @@ mod tests {
             held_up(&observed(two)),
             ["Pod shop/b has its volumes, and does not run for another reason: ImagePullBackOff."]
         );
-        let eight = (0..8).map(|it| pod(&it.to_string(), "ErrImagePull"));
+        let eight = (0..8).map(|number| pod(&number.to_string(), "ErrImagePull"));
         let notes = held_up(&observed(eight.collect()));
         assert_eq!(notes.last().unwrap(), "So do 3 more pods.");
     }

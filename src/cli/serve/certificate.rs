@@ -91,7 +91,7 @@ pub(super) fn health(certificates: &Arc<Certificates>, metrics: &Metrics) -> Arc
 fn condition(certificates: &Certificates, now: Timestamp) -> Readiness {
     let failure = certificates.failure();
     let Some(pair) = certificates.current() else {
-        let why = failure.map_or_else(|| "It is being made.".to_owned(), |it| it.to_string());
+        let why = failure.map_or_else(|| "It is being made.".to_owned(), |error| error.to_string());
         return Readiness::not_ready(NAME, format!("There is no certificate yet. {why}"));
     };
     let (from, until) = (pair.not_before(), pair.not_after());

@@ -121,8 +121,7 @@ impl FactSource {
         };
         let is_denied = live.stale == Stale::Deny;
         let result = if is_denied { "denied" } else { "warned" };
-        let unconfirmed = &live.metrics.unconfirmed_denials;
-        unconfirmed.get_or_create(&[("result", result)]).inc();
+        live.metrics.unconfirmed_denials.get_or_create(&[("result", result)]).inc();
         tracing::warn!(
             object = %received.reference(), user = received.user(), is_denied, why,
             "A denial was not confirmed."
@@ -142,11 +141,8 @@ impl FactSource {
             Self::Files { revisions, .. } => return Ok(revisions.find(owner, template)),
             Self::Live(live) => live,
         };
-        let client = live.informer.client();
-        let client = client.ok_or(RevisionsError::Late("revisions"))?;
-        let revisions = &live.revisions;
-        let found = revisions.find(&client, owner, template, asker, deadline);
-        found.await
+        let client = live.informer.client().ok_or(RevisionsError::Late("revisions"))?;
+        live.revisions.find(&client, owner, template, asker, deadline).await
     }
 
     /// The informer, unless the facts come from files.
@@ -197,7 +193,7 @@ fn condition(fitness: Fitness) -> Readiness {
 }
 
 fn gauge(statuses: &[KindStatus], metrics: &Metrics) {
-    let is_connected = statuses.iter().all(|it| it.link == Link::Connected);
+    let is_connected = statuses.iter().all(|status| status.link == Link::Connected);
     metrics.view_connected.set(is_connected.into());
     for status in statuses {
         let labels = [("resource", status.kind.plural())];

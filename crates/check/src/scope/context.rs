@@ -73,8 +73,7 @@ impl<'p> Context<'p> {
     pub(crate) fn assumed_of(&self, number: usize) -> impl Iterator<Item = &ClaimNote> {
         let object = &self.parsed.reading.objects[number].object;
         let namespace = &object.metadata().namespace;
-        let classless = self.notes.classless.iter();
-        let classless = classless.filter(move |(of, _)| of == namespace);
+        let classless = self.notes.classless.iter().filter(move |(of, _)| of == namespace);
         of(&self.notes.assumed, number).chain(classless.map(|(_, note)| note))
     }
 
@@ -85,8 +84,7 @@ impl<'p> Context<'p> {
 }
 
 fn of(notes: &[(usize, ClaimNote)], number: usize) -> impl Iterator<Item = &ClaimNote> {
-    let of_it = notes.iter().filter(move |(it, _)| *it == number);
-    of_it.map(|(_, note)| note)
+    notes.iter().filter(move |(workload, _)| *workload == number).map(|(_, note)| note)
 }
 
 impl<'p> Scopes<'p> {
@@ -119,13 +117,15 @@ impl<'p> Scopes<'p> {
             cluster.apply(self.object(*number).clone());
         }
         taken.retain(|number| self.parsed.reading.objects[*number].is_judged());
-        let judged = taken.iter().map(|it| (*it, self.object(*it)));
-        let doubts = taken.iter().map(|it| self.parsed.text(&self.parsed.reading.objects[*it]));
+        let doubts = taken.iter().map(|number| {
+            let known = &self.parsed.reading.objects[*number];
+            self.parsed.text(known).doubt.as_deref()
+        });
         Context {
             parsed: self.parsed,
             cluster,
-            order: BatchOrder::of(judged),
-            doubt: doubts.filter_map(|it| it.doubt.as_deref()).next(),
+            order: BatchOrder::of(taken.iter().map(|number| (*number, self.object(*number)))),
+            doubt: doubts.flatten().next(),
             notes: walk.notes,
         }
     }
@@ -209,10 +209,10 @@ impl<'p> Walk<'_, 'p> {
             }
             Object::Autoscaler(autoscaler) if depth == Depth::Judged => {
                 let target = &autoscaler.spec.scale_target_ref;
-                let target = target_key(&autoscaler.metadata.namespace, target);
-                let target = target.and_then(|target| scopes.one(source, &target));
-                if let Some(target) = target {
-                    self.take(target, Depth::Neighbor);
+                let workload = target_key(&autoscaler.metadata.namespace, target)
+                    .and_then(|target| scopes.one(source, &target));
+                if let Some(workload) = workload {
+                    self.take(workload, Depth::Neighbor);
                 }
             }
             _ => {}
@@ -251,9 +251,9 @@ impl<'p> Walk<'_, 'p> {
     /// classes and free volumes of the other scope do not matter for the claims of this one.
     fn storage_elsewhere(&mut self, there: usize, claim: &Claim) {
         let scopes = self.scopes;
-        let class = claim.class().map(|it| global(ObjectKind::StorageClass, it));
-        let volume = &claim.spec.volume_name;
-        let volume = (!volume.is_empty()).then(|| global(ObjectKind::Volume, volume));
+        let class = claim.class().map(|name| global(ObjectKind::StorageClass, name));
+        let name = &claim.spec.volume_name;
+        let volume = (!name.is_empty()).then(|| global(ObjectKind::Volume, name));
         for key in class.into_iter().chain(volume) {
             if matches!(scopes.answer(self.from, &key), Answer::Nothing)
                 && let Answer::One(number) = scopes.answer(there, &key)
@@ -327,7 +327,7 @@ impl<'p> Walk<'_, 'p> {
         let key = target_key(&workload.metadata.namespace, source)?;
         let definition = self.take_one(scopes.source(number), &key)?;
         match scopes.object(definition) {
-            Object::Workload(workload) => Some(workload),
+            Object::Workload(target) => Some(target),
             _ => None,
         }
     }
@@ -337,8 +337,8 @@ impl<'p> Walk<'_, 'p> {
     fn claim(&mut self, number: usize, kind: WorkloadKind, key: &Key, depth: Depth) -> Resolved {
         let scopes = self.scopes;
         let source = scopes.source(number);
-        let (_, _, claim) = key;
-        let note = |text| (number, ClaimNote::new(claim, text));
+        let (_, _, name) = key;
+        let note = |text| (number, ClaimNote::new(name, text));
         match scopes.answer(source, key) {
             Answer::One(definition) => {
                 let defined = scopes.source(definition);
@@ -358,7 +358,7 @@ impl<'p> Walk<'_, 'p> {
                     if is_far || scopes.places.is_apart(source, defined) {
                         let file = scopes.name(defined);
                         self.notes.assumed.push(note(format!(
-                            "The claim \"{claim}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
+                                                        "The claim \"{name}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
                         )));
                     }
                 }
@@ -366,7 +366,7 @@ impl<'p> Walk<'_, 'p> {
             }
             Answer::Several(definitions) => {
                 if depth == Depth::Judged {
-                    let text = self.several(claim, &definitions, "are equally near");
+                    let text = self.several(name, &definitions, "are equally near");
                     self.notes.ambiguous.push(note(text));
                 }
                 Resolved::Ambiguous
@@ -469,9 +469,11 @@ impl<'p> Walk<'_, 'p> {
     fn far_users(&mut self, number: usize, key: &Key, users: &[usize]) {
         let scopes = self.scopes;
         let (_, _, claim) = key;
-        let users = users.iter().copied();
-        let users = users.filter(|user| *user != number && scopes.names_its_namespace(*user));
-        for user in users.take(MAX_USERS) {
+        let others = users
+            .iter()
+            .copied()
+            .filter(|user| *user != number && scopes.names_its_namespace(*user));
+        for user in others.take(MAX_USERS) {
             self.take(user, Depth::Neighbor);
             let file = scopes.name(scopes.source(user));
             let text = format!(

@@ -125,7 +125,9 @@ impl<'p> Scopes<'p> {
         let Self { places, workloads, definitions, default_classes, .. } = &mut scopes;
         let lists = workloads.values_mut().chain(definitions.values_mut());
         for numbers in lists.chain([default_classes]) {
-            numbers.sort_by_key(|it| (places.rank(parsed.reading.objects[*it].place.source), *it));
+            numbers.sort_by_key(|number| {
+                (places.rank(parsed.reading.objects[*number].place.source), *number)
+            });
         }
         scopes
     }
@@ -134,8 +136,8 @@ impl<'p> Scopes<'p> {
     /// at the same time as the others are judged separately.
     pub(super) fn groups(&self) -> Vec<Vec<usize>> {
         let objects = &self.parsed.reading.objects;
-        let judged = (0..objects.len()).filter(|number| objects[*number].is_judged());
-        let judged: Vec<usize> = judged.collect();
+        let judged: Vec<usize> =
+            (0..objects.len()).filter(|number| objects[*number].is_judged()).collect();
         let passes = |number: &usize| objects[*number].passes();
         judged
             .chunk_by(|a, b| self.source(*a) == self.source(*b) && !passes(a) && !passes(b))
@@ -164,19 +166,15 @@ impl<'p> Scopes<'p> {
         match object {
             Object::Workload(workload) => {
                 let namespace = &workload.metadata.namespace;
-                let ephemeral = workload.ephemeral_claims();
-                let ephemeral = ephemeral.map(|(claim, _)| Text::from(claim));
+                let ephemeral = workload.ephemeral_claims().map(|(claim, _)| Text::from(claim));
                 for claim in workload.template.claims().cloned().chain(ephemeral) {
-                    let users = self.users.entry(claim_key(namespace, claim));
-                    users.or_default().push(number);
+                    self.users.entry(claim_key(namespace, claim)).or_default().push(number);
                 }
                 for stem in workload.claim_stems() {
-                    let makers = self.makers.entry(claim_key(namespace, stem));
-                    makers.or_default().push(number);
+                    self.makers.entry(claim_key(namespace, stem)).or_default().push(number);
                 }
                 if is_new {
-                    let workloads = self.workloads.entry(namespace.clone());
-                    workloads.or_default().push(number);
+                    self.workloads.entry(namespace.clone()).or_default().push(number);
                 }
             }
             Object::Autoscaler(autoscaler) => {
@@ -198,9 +196,8 @@ impl<'p> Scopes<'p> {
     /// The claims of other PersistentVolumes for the same storage as that of `claim`.
     fn claims_of_twins(&self, claim: &Claim) -> impl Iterator<Item = Key> {
         let volume = global(ObjectKind::Volume, &claim.spec.volume_name);
-        let own = self.definitions(&volume).first();
-        let own = own.and_then(|number| self.volume(*number));
-        let volumes = self.volumes.iter().filter_map(|it| self.volume(*it));
+        let own = self.definitions(&volume).first().and_then(|number| self.volume(*number));
+        let volumes = self.volumes.iter().filter_map(|number| self.volume(*number));
         volumes.filter_map(move |twin| {
             let own = own.filter(|own| own.metadata.name != twin.metadata.name)?;
             let named = twin.claimed_by().filter(|_| twin.is_same_as(own))?;
@@ -213,8 +210,7 @@ impl<'p> Scopes<'p> {
     pub(super) fn claim(&self, user: &Item, name: &Text) -> Option<(&'p Item, &'p Claim)> {
         let namespace = &user.object.metadata().namespace;
         let all = self.definitions(&claim_key(namespace, name.clone()));
-        let is_own = |it: &&usize| self.source(**it) == user.place.source;
-        let mut own = all.iter().filter(is_own);
+        let mut own = all.iter().filter(|number| self.source(**number) == user.place.source);
         let number = match (all, own.next(), own.next()) {
             ([only], ..) => only,
             (_, Some(first), None) => first,
@@ -270,9 +266,9 @@ impl<'p> Scopes<'p> {
     /// in the order of places.
     fn nearest(&self, from: usize, numbers: &[usize]) -> Vec<usize> {
         let near = |number: usize| self.places.nearness(from, self.source(number));
-        let nearest_of = |numbers: &[usize]| {
-            let nearest = numbers.iter().filter_map(|it| near(*it)).max()?;
-            let all = numbers.iter().filter(|it| near(**it) == Some(nearest));
+        let nearest_of = |candidates: &[usize]| {
+            let nearest = candidates.iter().filter_map(|number| near(*number)).max()?;
+            let all = candidates.iter().filter(|number| near(**number) == Some(nearest));
             Some(all.copied().collect())
         };
         nearest_of(self.around_in(numbers, from))
@@ -284,7 +280,7 @@ impl<'p> Scopes<'p> {
     /// or inside it, and nearest to it.
     fn nearest_beside(&self, from: usize, members: &[usize]) -> Answer {
         let mut nearby = members.to_vec();
-        nearby.retain(|it| self.places.is_beside(from, self.source(*it)));
+        nearby.retain(|number| self.places.is_beside(from, self.source(*number)));
         self.agreed(self.nearest(from, &nearby))
     }
 
@@ -295,7 +291,7 @@ impl<'p> Scopes<'p> {
         let facts = self.parsed.facts.view();
         let metadata = &claim.metadata;
         let known = facts.claim(&metadata.namespace, &metadata.name).found();
-        let is_bound = |claim: &Claim| !claim.spec.volume_name.is_empty();
+        let is_bound = |definition: &Claim| !definition.spec.volume_name.is_empty();
         if is_bound(claim) || known.is_some_and(is_bound) {
             return true;
         }
@@ -303,7 +299,7 @@ impl<'p> Scopes<'p> {
             return facts.default_storage_class().found().is_some();
         };
         let is_of = |driver: &str| {
-            classes.iter().any(|it| match self.object(*it) {
+            classes.iter().any(|number| match self.object(*number) {
                 Object::StorageClass(class) => {
                     csi_driver_of(class.driver()) == csi_driver_of(driver)
                 }
@@ -311,7 +307,7 @@ impl<'p> Scopes<'p> {
             })
         };
         facts.storage_class(name).found().is_some()
-            || likely_classes(name).iter().any(|it| is_of(it.driver()))
+            || likely_classes(name).iter().any(|class| is_of(class.driver()))
     }
 
     /// The definition that equally near objects agree on.
@@ -348,11 +344,11 @@ impl<'p> Scopes<'p> {
         let mut claim = a.clone();
         claim.metadata.clone_from(&b.metadata);
         claim.spec.volume_name.clone_from(&b.spec.volume_name);
-        let is_local = |it: &Volume| it.spec.node_affinity.is_some();
+        let are_local = volume.spec.node_affinity.is_some() && other.spec.node_affinity.is_some();
         let mut same = volume.clone();
         same.metadata.clone_from(&other.metadata);
         same.spec.node_affinity.clone_from(&other.spec.node_affinity);
-        is_local(volume) && is_local(other) && claim == *b && same == *other
+        are_local && claim == *b && same == *other
     }
 
     /// The volume that the claim names, if there is exactly one with that name.
@@ -372,8 +368,7 @@ impl<'p> Scopes<'p> {
     }
 
     fn names_its_namespace(&self, number: usize) -> bool {
-        let known = &self.parsed.reading.objects[number];
-        known.reference.namespace.is_some()
+        self.parsed.reading.objects[number].reference.namespace.is_some()
     }
 
     fn one(&self, from: usize, key: &Key) -> Option<usize> {
@@ -396,13 +391,16 @@ impl<'p> Scopes<'p> {
 
     fn find_meanings(&self, key: &Key) -> Meanings {
         let (_, namespace, claim) = key;
-        let stem = claim.rsplit_once('-');
-        let stem = stem.map(|(stem, _)| claim_key(namespace, stem));
-        let by_template = stem.and_then(|stem| self.makers.get(&stem));
-        let users = [self.users.get(key), by_template].into_iter();
-        let users = users.flatten().flatten();
-        let passes = |user: &usize| self.parsed.reading.objects[*user].passes();
-        let mut users: Vec<usize> = users.copied().filter(|user| !passes(user)).collect();
+        let by_template = claim
+            .rsplit_once('-')
+            .and_then(|(stem, _)| self.makers.get(&claim_key(namespace, stem)));
+        let mut users: Vec<usize> = [self.users.get(key), by_template]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .copied()
+            .filter(|user| !self.parsed.reading.objects[*user].passes())
+            .collect();
         users.sort_by_key(|user| (self.places.rank(self.source(*user)), *user));
         let mut meanings = Meanings::default();
         let mut of_source = HashMap::new();
@@ -427,7 +425,7 @@ impl<'p> Scopes<'p> {
     /// places.
     fn around_in<'n>(&self, numbers: &'n [usize], from: usize) -> &'n [usize] {
         let rank = self.places.rank(from);
-        let at = numbers.partition_point(|it| self.places.rank(self.source(*it)) < rank);
+        let at = numbers.partition_point(|number| self.places.rank(self.source(*number)) < rank);
         let end = numbers.len().min(at + MAX_LOOK);
         &numbers[at.saturating_sub(MAX_LOOK)..end]
     }

@@ -35,11 +35,11 @@ impl Places {
                 continue;
             }
             let folder = text.file().and_then(Path::parent).map(|folder| {
-                let mut number = |name| {
+                let mut number_of = |name| {
                     let next = names.len() as u32;
                     *names.entry(OsString::from(name)).or_insert(next)
                 };
-                folder.iter().map(&mut number).collect()
+                folder.iter().map(&mut number_of).collect()
             });
             all.push(Place {
                 folder,
@@ -121,13 +121,11 @@ impl Place {
 
     /// Whether an unrendered kustomization includes both.
     fn is_taken_with(&self, other: &Self) -> bool {
-        let mut roots = self.unrendered.iter();
-        roots.any(|root| other.unrendered.contains(root))
+        self.unrendered.iter().any(|root| other.unrendered.contains(root))
     }
 }
 
 /// The number of leading names that the paths of two folders share.
 fn shared(here: &[u32], there: &[u32]) -> usize {
-    let pairs = here.iter().zip(there);
-    pairs.take_while(|(a, b)| a == b).count()
+    here.iter().zip(there).take_while(|(a, b)| a == b).count()
 }

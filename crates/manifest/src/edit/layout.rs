@@ -29,14 +29,18 @@ impl Tree<'_> {
 
     /// The style of the entries in the flow collection `id`.
     pub(super) fn flow_of(&self, id: Id) -> Flow {
-        let first = self.children(id).next().map(|first| self.begin(first));
         let key = self.written_entries(id).next().map(|(key, _)| key);
         let quoted = key.map_or_else(|| self.is_json(), |key| self.is_quoted(key));
-        let behind = key.map_or("", |key| &self.text[self.node(key).end as usize..]);
-        let behind = behind.strip_prefix(':');
-        let tight = behind.is_some_and(|rest| !rest.starts_with([' ', '\r', '\n']));
-        let first = first.filter(|first| self.starts_line(*first));
-        let lines = first.map(|first| self.column(first));
+        let tight = key
+            .map_or("", |key| &self.text[self.node(key).end as usize..])
+            .strip_prefix(':')
+            .is_some_and(|rest| !rest.starts_with([' ', '\r', '\n']));
+        let lines = self
+            .children(id)
+            .next()
+            .map(|first| self.begin(first))
+            .filter(|first| self.starts_line(*first))
+            .map(|first| self.column(first));
         Flow { quoted, tight, lines }
     }
 

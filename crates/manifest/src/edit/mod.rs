@@ -83,7 +83,7 @@ fn apply_all(text: &str, changes: &[Change<'_>]) -> Result<String, EditError> {
     // Two documents could be read as one object each, so the count is checked too.
     let one = super::split::parts(&edited).len() == super::split::parts(text).len();
     match tree_of(&edited) {
-        Ok(tree) if one && tree.value(tree.root()) == wanted => Ok(edited),
+        Ok(again) if one && again.value(again.root()) == wanted => Ok(edited),
         _ => Err(EditError::NotTheSame),
     }
 }
@@ -91,13 +91,11 @@ fn apply_all(text: &str, changes: &[Change<'_>]) -> Result<String, EditError> {
 /// Writes `value` as a YAML document in block style. Strings are quoted only if they would mean
 /// something else without quotes.
 pub fn to_yaml(value: &Value) -> String {
-    let style = render::Style { step: 2, compact: false, newline: "\n" };
-    style.block(value, 0)
+    render::Style { step: 2, compact: false, newline: "\n" }.block(value, 0)
 }
 
 fn tree_of(text: &str) -> Result<Tree<'_>, EditError> {
-    let tree = Tree::parse(text).ok().flatten();
-    tree.ok_or(EditError::Changed)
+    Tree::parse(text).ok().flatten().ok_or(EditError::Changed)
 }
 
 fn at_mut<'v>(value: &'v mut Value, items: &[usize]) -> Option<&'v mut Value> {

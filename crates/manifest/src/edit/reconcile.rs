@@ -83,7 +83,8 @@ impl Reconciler<'_, '_> {
                 return Err(EditError::Shared(name.clone()));
             }
         }
-        let is_gone = |name: &Option<String>| name.as_ref().is_some_and(|it| !new.contains_key(it));
+        let is_gone =
+            |name: &Option<String>| name.as_ref().is_some_and(|name| !new.contains_key(name));
         if written.iter().all(is_gone) {
             return self.replace(slot, id, &Value::Object(new.clone()));
         }
@@ -239,7 +240,7 @@ impl Reconciler<'_, '_> {
     fn remove(&mut self, id: Id, entries: &[(Id, Id)], at: usize) -> Result<(), EditError> {
         let (key, value) = entries[at];
         let end = self.tree.node(value).end as usize;
-        let next = entries.get(at + 1).map(|(key, _)| self.tree.begin(*key));
+        let next = entries.get(at + 1).map(|(following, _)| self.tree.begin(*following));
         let edit = if self.tree.node(id).flow {
             match (next, at.checked_sub(1).map(|at| entries[at].1)) {
                 (Some(next), _) => Edit::delete(self.tree.begin(key), next),
@@ -275,7 +276,7 @@ impl Reconciler<'_, '_> {
         let block = is_block(node);
         let scalar = node.shape.scalar().filter(|_| !block);
         // The style of an absent value is plain, too.
-        let inline = render::inline(new, scalar.map_or(ScalarStyle::Plain, |it| it.style));
+        let inline = render::inline(new, scalar.map_or(ScalarStyle::Plain, |scalar| scalar.style));
         match (slot, inline) {
             (Slot::Inside, _) if absent || block => return Err(self.unusual()),
             (Slot::Inside, Some(text)) if scalar.is_some() => {
@@ -308,8 +309,7 @@ impl Reconciler<'_, '_> {
             }
             (Slot::Dash { column }, None) if !absent => {
                 let lines = self.style.block(new, column + 2);
-                let lines = lines.trim_matches([' ', '\r', '\n']);
-                self.edits.push(Edit::replace(start, end, lines));
+                self.edits.push(Edit::replace(start, end, lines.trim_matches([' ', '\r', '\n'])));
             }
             _ => return Err(self.unusual()),
         }
@@ -361,8 +361,7 @@ impl Reconciler<'_, '_> {
             return Ok(begin);
         }
         let before = self.tree.text[..begin].trim_end();
-        let dash = before.strip_suffix('-').map(str::len);
-        dash.ok_or_else(|| self.unusual())
+        before.strip_suffix('-').map(str::len).ok_or_else(|| self.unusual())
     }
 
     fn unusual(&self) -> EditError {
@@ -394,6 +393,6 @@ fn place_for(name: &str, written: &[Option<String>]) -> usize {
     };
     written
         .iter()
-        .position(|other| other.as_deref().is_some_and(|it| behind.contains(&it)))
+        .position(|other| other.as_deref().is_some_and(|key| behind.contains(&key)))
         .unwrap_or(written.len())
 }

@@ -99,7 +99,7 @@ impl Style {
     pub(super) fn block(self, value: &Value, indent: usize) -> String {
         match value {
             Value::Object(map) => {
-                map.iter().map(|(name, value)| self.entry(name, value, indent)).collect()
+                map.iter().map(|(name, field)| self.entry(name, field, indent)).collect()
             }
             Value::Array(items) => items.iter().map(|item| self.item(item, indent)).collect(),
             scalar => {
@@ -114,7 +114,7 @@ impl Style {
         let inner = Flow { lines: flow.lines.map(|column| column + self.step), ..flow };
         match value {
             Value::Object(map) => {
-                let entries = map.iter().map(|(name, value)| self.flow_entry(name, value, inner));
+                let entries = map.iter().map(|(name, field)| self.flow_entry(name, field, inner));
                 self.brackets('{', &entries.collect::<Vec<_>>(), '}', flow)
             }
             Value::Array(items) => {

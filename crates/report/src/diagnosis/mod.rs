@@ -42,27 +42,28 @@ impl Diagnosis {
 
     fn first_of_each_cause(&self) -> impl Iterator<Item = &CaseEntry> {
         let mut causes = BTreeSet::new();
-        let cases = self.cases.iter();
-        cases.filter(move |case| causes.insert(case.cause))
+        self.cases.iter().filter(move |case| causes.insert(case.cause))
     }
 
     /// For each cause, its first case, the number of waiting pods and the number of cases, with the
     /// most pods first.
     fn by_cause(&self) -> Vec<(&CaseEntry, usize, usize)> {
-        let causes = self.first_of_each_cause().map(|first| {
-            let cases = self.cases.iter().filter(|it| it.cause == first.cause);
-            let pods: usize = cases.clone().map(|case| case.waiting.len()).sum();
-            (first, pods, cases.count())
-        });
-        let mut causes: Vec<(&CaseEntry, usize, usize)> = causes.collect();
+        let mut causes: Vec<(&CaseEntry, usize, usize)> = self
+            .first_of_each_cause()
+            .map(|first| {
+                let cases = self.cases.iter().filter(|case| case.cause == first.cause);
+                let pods: usize = cases.clone().map(|case| case.waiting.len()).sum();
+                (first, pods, cases.count())
+            })
+            .collect();
         causes.sort_by_key(|(_, pods, _)| std::cmp::Reverse(*pods));
         causes
     }
 
     /// The first sentence.
     fn summary(&self) -> String {
-        let volumes = self.cases.iter().map(|case| &case.volume);
-        let claims: BTreeSet<_> = volumes.map(|it| (&it.namespace, &it.claim)).collect();
+        let claims: BTreeSet<_> =
+            self.cases.iter().map(|case| (&case.volume.namespace, &case.volume.claim)).collect();
         let pods: usize = self.cases.iter().map(|case| case.waiting.len()).sum();
         match (pods, claims.len()) {
             (0, _) if self.open.is_empty() => "No pod waits for a volume.".to_owned(),

@@ -77,8 +77,7 @@ impl Written {
 
     /// One cluster for each cause.
     fn every_cause(&self) -> Vec<(&'static str, Cluster)> {
-        let codes = CAUSES.iter().map(|cause| cause.code);
-        codes.map(|code| (code, self.cluster(code))).collect()
+        CAUSES.iter().map(|cause| (cause.code, self.cluster(cause.code))).collect()
     }
 }
 
@@ -132,8 +131,12 @@ impl Cluster {
 
     fn diagnose(&self) -> Diagnosis {
         fn of<T: DeserializeOwned>(objects: &Map<String, Value>, kind: &str) -> Vec<T> {
-            let objects = objects.values().filter(|it| it["kind"] == kind).cloned();
-            objects.map(|it| serde_json::from_value(it).unwrap()).collect()
+            objects
+                .values()
+                .filter(|object| object["kind"] == kind)
+                .cloned()
+                .map(|object| serde_json::from_value(object).unwrap())
+                .collect()
         }
         let mut objects = self.objects.clone();
         for object in objects.values_mut() {
@@ -169,10 +172,9 @@ impl Cluster {
             kubectl: "kubectl",
         };
         let document = |reference: &ObjectRef| {
-            let mut objects = objects.values();
-            let found = objects.find(|it| {
-                it["kind"] == reference.kind.as_str()
-                    && it["metadata"]["name"] == reference.name.as_str()
+            let found = objects.values().find(|object| {
+                object["kind"] == reference.kind.as_str()
+                    && object["metadata"]["name"] == reference.name.as_str()
             });
             Some((reference.clone(), found?.clone()))
         };
@@ -299,9 +301,9 @@ fn applied(object: &mut Value, words: &Value) {
                 json!({"spec": {"taints": [{"key": key, "effect": effect}]}})
             }
             "only-on" => {
-                let (key, value) = text.split_once('=').unwrap();
+                let (key, label) = text.split_once('=').unwrap();
                 json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [
-                    {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]}}}})
+                    {"matchExpressions": [{"key": key, "operator": "In", "values": [label]}]}]}}}})
             }
             // Pods must run on the node where those of that app run.
             "beside" => json!({"spec": {"template": {"spec": {"affinity": {"podAffinity": {
@@ -341,8 +343,11 @@ fn one_line(text: &str) -> String {
 
 /// The commands of the steps with that purpose.
 fn commands(steps: &[SuggestedAction], purpose: Purpose) -> Vec<&str> {
-    let steps = steps.iter().filter(|step| step.purpose == purpose);
-    steps.filter_map(|step| step.command.as_deref()).collect()
+    steps
+        .iter()
+        .filter(|step| step.purpose == purpose)
+        .filter_map(|step| step.command.as_deref())
+        .collect()
 }
 
 #[test]
@@ -359,9 +364,9 @@ fn each_case_has_its_cause_and_its_words() {
     for case in &written.cases {
         let cluster = written.cluster(&case.cluster).but(&case.changes);
         let diagnosis = cluster.diagnose();
-        let causes: Vec<Value> = diagnosis.cases.iter().map(|it| it.cause.into()).collect();
+        let causes: Vec<Value> = diagnosis.cases.iter().map(|found| found.cause.into()).collect();
         let expected = match &case.cause {
-            Value::Array(causes) => causes.clone(),
+            Value::Array(several) => several.clone(),
             cause => vec![cause.clone()],
         };
         let report = text(&diagnosis);
@@ -373,14 +378,14 @@ fn each_case_has_its_cause_and_its_words() {
             wrong(format!("{causes:?} instead of {expected:?}\n{report}"));
             continue;
         }
-        cluster.diagnosis(&Vec::from_iter(diagnosis.cases.iter().map(|it| it.cause)));
+        cluster.diagnosis(&Vec::from_iter(diagnosis.cases.iter().map(|found| found.cause)));
         if causes.is_empty() && report != "No pod waits for a volume.\n" {
             wrong(format!("it says {report}"));
         }
-        for said in case.says.iter().filter(|it| !line.contains(it.as_str())) {
+        for said in case.says.iter().filter(|said| !line.contains(said.as_str())) {
             wrong(format!("{said:?} is not in\n{report}"));
         }
-        for said in case.silent.iter().filter(|it| line.contains(it.as_str())) {
+        for said in case.silent.iter().filter(|said| line.contains(said.as_str())) {
             wrong(format!("{said:?} is in\n{report}"));
         }
         for found in &diagnosis.cases {
@@ -389,26 +394,26 @@ fn each_case_has_its_cause_and_its_words() {
                     wrong(format!("it says {}", found.explanation));
                 }
             }
-            if case.holders.is_some_and(|it| it != found.holders.len()) {
+            if case.holders.is_some_and(|holders| holders != found.holders.len()) {
                 wrong(format!("{:?}", found.holders));
             }
         }
-        let steps = diagnosis.cases.first().map_or(&[][..], |it| &it.steps);
+        let steps = diagnosis.cases.first().map_or(&[][..], |found| &found.steps);
         let ways = commands(steps, Purpose::WayOut);
-        if case.first.as_deref().is_some_and(|it| ways.first() != Some(&it)) {
+        if case.first.as_deref().is_some_and(|first| ways.first() != Some(&first)) {
             wrong(format!("the first way is {ways:?}"));
         }
-        for (purpose, expected) in [
+        for (purpose, wanted) in [
             (Purpose::WayOut, &case.ways),
             (Purpose::Before, &case.before),
             (Purpose::Afterwards, &case.afterwards),
         ] {
             let found = commands(steps, purpose);
-            if expected.as_ref().is_some_and(|it| *it != found) {
+            if wanted.as_ref().is_some_and(|commands| *commands != found) {
                 wrong(format!("{purpose:?} {found:#?}"));
             }
         }
-        let first = steps.first().map(|it| it.purpose);
+        let first = steps.first().map(|step| step.purpose);
         if case.afterwards.is_some() && first != Some(Purpose::Before) {
             wrong(format!("it begins with {first:?}"));
         }
@@ -432,15 +437,15 @@ fn the_runbook_shows_what_is_printed() {
         let diagnosis = cluster.diagnosis(&[code]);
         let blocks = |language: &str| {
             let opening = format!("```{language}\n");
-            let blocks = section.split(&opening).skip(1);
-            let blocks: Vec<_> = blocks.map(|it| it.split_once("```").unwrap().0).collect();
-            blocks.concat()
+            section
+                .split(&opening)
+                .skip(1)
+                .map(|block| block.split_once("```").unwrap().0)
+                .collect::<String>()
         };
-        let commands = diagnosis.cases[0].steps.iter();
-        let commands: Vec<&str> = commands.filter_map(|it| it.command.as_deref()).collect();
-        let shown = blocks("sh");
-        let shown: Vec<&str> = shown.lines().collect();
-        assert_eq!(shown, commands, "{code}");
+        let commands: Vec<&str> =
+            diagnosis.cases[0].steps.iter().filter_map(|step| step.command.as_deref()).collect();
+        assert_eq!(blocks("sh").lines().collect::<Vec<_>>(), commands, "{code}");
         let report = text(&diagnosis);
         let said = blocks("text");
         assert!(report.contains(&said), "{code}: {said}\nis not in\n{report}");
@@ -451,8 +456,10 @@ fn the_runbook_shows_what_is_printed() {
 
 /// The anchor of a heading in a page.
 fn anchor(heading: &str) -> String {
-    let letters = heading.to_lowercase().replace(' ', "-");
-    letters.replace(|it: char| !it.is_alphanumeric() && !"-_".contains(it), "")
+    heading
+        .to_lowercase()
+        .replace(' ', "-")
+        .replace(|letter: char| !letter.is_alphanumeric() && !"-_".contains(letter), "")
 }
 
 /// Each explained line with causes other than `other` has a section with the explanation and the
@@ -467,8 +474,12 @@ fn says_what_is_explained(words: &str) {
         if known.causes == ["other"] {
             continue;
         }
-        let links = known.causes.iter().map(|code| format!("[`{code}`](#{code})"));
-        let links = Vec::from_iter(links).join(", ");
+        let links = known
+            .causes
+            .iter()
+            .map(|code| format!("[`{code}`](#{code})"))
+            .collect::<Vec<_>>()
+            .join(", ");
         let way_out = match ways_out.iter().find(|(fix, _)| *fix == known.fix) {
             Some((_, title)) => format!("[The same way out](#{}).", anchor(title)),
             None => known.fix.to_owned(),
@@ -480,7 +491,7 @@ fn says_what_is_explained(words: &str) {
         );
     }
     let (before, there) = words.split_at(words.find("### ").unwrap_or(words.len()));
-    if std::env::var_os("MESSAGES").is_some_and(|it| it == "write") {
+    if std::env::var_os("MESSAGES").is_some_and(|mode| mode == "write") {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/runbook.md");
         let text = std::fs::read_to_string(page).unwrap();
         std::fs::write(page, text.replace(words, &format!("{before}{expected}"))).unwrap();
@@ -596,8 +607,8 @@ fn a_case_in_brief_has_one_way_out_and_at_most_twenty_lines() {
         let mut out = Vec::new();
         write(&diagnosis, Format::Text, Ways::Safest, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        let case = text.split("\nNot seen:").next().unwrap_or_default();
-        let case = case.split("\nTo be known:").next().unwrap_or_default();
+        let before = text.split("\nNot seen:").next().unwrap_or_default();
+        let case = before.split("\nTo be known:").next().unwrap_or_default();
         assert!(case.lines().count() <= 20, "{cause}:\n{text}");
         let steps = &diagnosis.cases[0].steps;
         if let Some(command) = commands(steps, Purpose::WayOut).first() {
@@ -614,8 +625,8 @@ fn operators_are_named() {
             cluster(cause).with(json!({"Deployment web": {"owner": "example.com/v1 Shop main"}}));
         let named = "Deployment web belongs to Shop main, whose controller may undo this";
         let steps = owned.steps(cause);
-        let report = steps.iter().filter(|step| step.text.contains(named));
-        assert_eq!(report.count(), ways, "{steps:#?}");
+        let naming = steps.iter().filter(|step| step.text.contains(named)).count();
+        assert_eq!(naming, ways, "{steps:#?}");
     }
 }
 
@@ -670,12 +681,11 @@ fn the_pods_that_a_stateful_set_does_not_get_to_are_deleted() {
             "web-6, which runs, stops, and web-5 starts once it is gone",
         ),
     ] {
-        let cluster = stateful_set(first, &states);
         let scale = "kubectl -n shop scale statefulset/web --replicas=1";
         let limit = r#"kubectl -n shop patch hpa/web --type=merge -p '{"spec":{"minReplicas":1,"maxReplicas":1}}'"#;
         for (cluster, cause, command) in [
             (stateful_set(first, &states), "too-many-replicas", scale),
-            (cluster.with(autoscaler.clone()), "autoscaler", limit),
+            (stateful_set(first, &states).with(autoscaler.clone()), "autoscaler", limit),
         ] {
             let steps = cluster.steps(cause);
             let expected = match deleted {

@@ -72,14 +72,13 @@ fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out)?;
     paragraph(out, "  ", &case.explanation)?;
-    let mut steps = case.steps.iter();
-    let way_out = steps.position(|it| it.purpose == Purpose::WayOut);
+    let way_out = case.steps.iter().position(|step| step.purpose == Purpose::WayOut);
     let mut shown = 0;
-    for (at, it) in case.steps.iter().enumerate() {
+    for (at, step) in case.steps.iter().enumerate() {
         // Without the steps before it, the way out could do harm.
-        if it.purpose == Purpose::Before || way_out == Some(at) {
+        if step.purpose == Purpose::Before || way_out == Some(at) {
             writeln!(out)?;
-            one_step(it, "", out)?;
+            one_step(step, "", out)?;
             shown += 1;
         }
     }
@@ -137,8 +136,7 @@ fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn steps(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
-    let ways = case.steps.iter();
-    let several = ways.filter(|step| step.purpose == Purpose::WayOut).count() > 1;
+    let several = case.steps.iter().filter(|step| step.purpose == Purpose::WayOut).count() > 1;
     for steps in case.steps.chunk_by(|a, b| a.purpose == b.purpose) {
         let title = match steps[0].purpose {
             Purpose::Check => "First look:",
@@ -197,8 +195,7 @@ fn health(node: &Examined) -> String {
         Health::Gone => return "GONE".to_owned(),
         Health::Unknown => "health not known",
     };
-    let lease = node.lease_seconds.map(span);
-    let lease = lease.map(|it| format!(", Lease {it} old"));
+    let lease = node.lease_seconds.map(|seconds| format!(", Lease {} old", span(seconds)));
     let cordoned = if node.cordoned { ", cordoned" } else { "" };
     format!("{health}{}{cordoned}", lease.unwrap_or_default())
 }
@@ -212,7 +209,7 @@ fn volume_in_words(case: &CaseEntry) -> String {
         class => format!("class {class}"),
     }));
     let known = [volume.driver.to_string(), volume.access_modes.join(", ")];
-    words.extend(known.into_iter().filter(|it| !it.is_empty()));
+    words.extend(known.into_iter().filter(|word| !word.is_empty()));
     words.join(", ")
 }
 

@@ -84,12 +84,12 @@ fn counts(report: &Report) -> Markup {
     html! {
         @if !rules.is_empty() || !namespaces.is_empty() {
             div.counts {
-                (table("By rule", &["Rule", "Errors", "Warnings"], rules.iter().map(|it| {
-                    (html! { code { (it.name) } }, vec![it.errors, it.warnings])
+                (table("By rule", &["Rule", "Errors", "Warnings"], rules.iter().map(|rule| {
+                    (html! { code { (rule.name) } }, vec![rule.errors, rule.warnings])
                 })))
                 @if !namespaces.is_empty() {
-                    (table("By namespace", &["Namespace", "Stuck", "Errors", "Warnings"], namespaces.iter().map(|it| {
-                        (html! { a href=(format!("#{}", anchor(it.name))) { (it.name) } }, vec![it.stuck, it.errors, it.warnings])
+                    (table("By namespace", &["Namespace", "Stuck", "Errors", "Warnings"], namespaces.iter().map(|namespace| {
+                        (html! { a href=(format!("#{}", anchor(namespace.name))) { (namespace.name) } }, vec![namespace.stuck, namespace.errors, namespace.warnings])
                     })))
                 }
             }
@@ -133,7 +133,7 @@ fn table(
 fn section(section: &Section<'_>) -> Markup {
     html! {
         @if section.counts.is_some() || !section.objects.is_empty() {
-            section id=[section.counts.map(|it| anchor(it.name))] {
+            section id=[section.counts.map(|counts| anchor(counts.name))] {
                 h2 { @match section.counts {
                     Some(counts) => { "Namespace " (counts) },
                     None => "Findings",
@@ -171,10 +171,10 @@ fn stuck_now(stuck: &Stuck) -> Markup {
 fn object(together: &[(Severity, &Located)]) -> Markup {
     let mut shown: Vec<&str> = Vec::new();
     html! {
-        @if let Some((severity, first)) = together.first() {
-            article class=(severity.name()) {
+                @if let Some((gravest, first)) = together.first() {
+            article class=(gravest.name()) {
                 h3 {
-                    span.severity { (severity.name()) } " "
+                    span.severity { (gravest.name()) } " "
                     (first.finding.object)
                 }
                 (owner(first.owner.as_ref()))
@@ -232,13 +232,13 @@ fn place(place: Option<&Place>) -> Markup {
 /// per object.
 fn remedy<'l>(located: &'l Located, shown: &mut Vec<&'l str>) -> Markup {
     let mut remedies = located.finding.remedies.iter().collect::<Vec<_>>();
-    remedies.retain(|it| !shown.contains(&it.remedy.name));
-    shown.extend(remedies.iter().map(|it| it.remedy.name));
+    remedies.retain(|proposal| !shown.contains(&proposal.remedy.name));
+    shown.extend(remedies.iter().map(|proposal| proposal.remedy.name));
     html! {
         @if let Some((first, others)) = remedies.split_first() {
             h4 { "Remedy: " code { (first.remedy.name) } }
             p { (first.remedy.cost) }
-            @if located.finding.remedies.first().is_some_and(|it| it.remedy.name == first.remedy.name) {
+            @if located.finding.remedies.first().is_some_and(|proposal| proposal.remedy.name == first.remedy.name) {
                 (diff(located))
                 @if let Some(command) = &located.command { (self::command(command)) }
             }
@@ -290,14 +290,14 @@ fn overrides(report: &Report) -> Markup {
                     thead { tr { @for column in ["Object", "Sets", "Reason", "Last written", "By", "Until", "Counts"] {
                         th scope="col" { (column) }
                     } } }
-                    tbody { @for it in &report.overrides { tr {
-                        th scope="row" { (it.object) }
-                        td { @for (key, value) in &it.sets { code { (key) "=" (value) } " " } }
-                        td { (it.reason) }
-                        td { @match it.since { Some(since) => (format!("{since:.0}")), None => "not known" } }
-                        td { (it.by.as_deref().unwrap_or("not known")) }
-                        td { (it.until.as_deref().unwrap_or("no end")) }
-                        td { @match &it.ignored { Some(why) => { "no: " (why) }, None => "yes" } }
+                    tbody { @for exception in &report.overrides { tr {
+                        th scope="row" { (exception.object) }
+                        td { @for (key, value) in &exception.sets { code { (key) "=" (value) } " " } }
+                        td { (exception.reason) }
+                        td { @match exception.since { Some(since) => (format!("{since:.0}")), None => "not known" } }
+                        td { (exception.by.as_deref().unwrap_or("not known")) }
+                        td { (exception.until.as_deref().unwrap_or("no end")) }
+                        td { @match &exception.ignored { Some(why) => { "no: " (why) }, None => "yes" } }
                     } } }
                 }
             }
@@ -307,15 +307,13 @@ fn overrides(report: &Report) -> Markup {
 
 /// The contents of the report other than findings.
 pub(super) fn asides(report: &Report) -> Markup {
-    let sentences = |all: &[String]| all.iter().map(|it| html! { (it) }).collect();
+    let sentences = |all: &[String]| all.iter().map(|sentence| html! { (sentence) }).collect();
     let suppressed = report.suppressed().map(|(reason, located)| {
         let finding = &located.finding;
         html! { code { (finding.rule) } " on " (finding.object) ": " (reason) }
     });
-    let notices = report.notices.iter();
-    let notices: Vec<String> = notices.map(Notice::sentence).collect();
-    let unread = report.unread.iter();
-    let unread = unread.map(|it| html! { (it.file) ": " (it.message) });
+    let notices: Vec<String> = report.notices.iter().map(Notice::sentence).collect();
+    let unread = report.unread.iter().map(|unread| html! { (unread.file) ": " (unread.message) });
     html! {
         (aside("Not seen", sentences(&report.open)))
         (aside("Suppressed", suppressed.collect()))

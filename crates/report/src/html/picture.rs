@@ -113,8 +113,7 @@ pub(super) fn with(located: &Located, remedy: &str) -> Markup {
 }
 
 fn strip(title: &str, located: &Located, steps: &[Frame<'_>]) -> Markup {
-    let volume = located.finding.volumes.first();
-    let volume = volume.map_or("volume", |name| name.as_str());
+    let volume = located.finding.volumes.first().map_or("volume", |name| name.as_str());
     html! {
         h4 { (title) }
         ol.steps {

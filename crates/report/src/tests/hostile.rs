@@ -226,11 +226,11 @@ fn assert_only_text(comment: &str) {
         "</details>",
     ];
     let mentions = |text: &str| {
-        let mut after = text.split('@').skip(1);
-        let calls = after.any(|it| it.starts_with(|letter: char| letter.is_ascii_alphanumeric()));
-        let lower = text.to_ascii_lowercase();
-        let mut after = lower.split("gh-").skip(1);
-        calls || after.any(|it| it.starts_with(|letter: char| letter.is_ascii_digit()))
+        let is_user =
+            |after: &str| after.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+        let is_issue = |after: &str| after.starts_with(|letter: char| letter.is_ascii_digit());
+        text.split('@').skip(1).any(is_user)
+            || text.to_ascii_lowercase().split("gh-").skip(1).any(is_issue)
     };
     let root = comrak::parse_document(&arena, comment, &options);
     for node in root.descendants() {
@@ -274,7 +274,7 @@ proptest! {
             1..20,
         )
     ) {
-        let texts: Vec<String> = names.iter().flat_map(|it| [it.clone(), sentences(it)]).collect();
+        let texts: Vec<String> = names.iter().flat_map(|name| [name.clone(), sentences(name)]).collect();
         assert_only_text(&written(&hostile(&texts), Format::Markdown));
     }
 }

@@ -379,8 +379,7 @@ fn sarif_follows_its_schema() {
     // a bracket that is not open.
     for definition in ["run", "toolComponent"] {
         let properties = &mut schema["definitions"][definition]["properties"];
-        let language = properties["language"].as_object_mut().unwrap();
-        language.remove("pattern").unwrap();
+        properties["language"].as_object_mut().unwrap().remove("pattern").unwrap();
     }
     let validator = jsonschema::validator_for(&schema).unwrap();
     for report in [report(), Report::default()] {
@@ -490,10 +489,9 @@ fn findings_on_one_object_are_reported_together() {
     assert_eq!(text.matches("error[").count(), 2, "{text}");
     assert!(text.contains("error[replicas-share-volume] too: "), "{text}");
     assert_eq!(text.matches("= help: set spec.strategy").count(), 1, "{text}");
-    let text = written(&report, Format::Wide);
-    assert_eq!(text.matches("remedies: recreate").count(), 1, "{text}");
-    let text = written(&report, Format::Text);
     assert_eq!(text.matches(report.findings[0].finding.remedies[0].remedy.cost).count(), 0);
+    let wide = written(&report, Format::Wide);
+    assert_eq!(wide.matches("remedies: recreate").count(), 1, "{wide}");
 }
 
 /// Two overlays of one base have the same fault.
@@ -507,10 +505,10 @@ fn what_was_reported_of_an_object_is_not_reported_again() {
     assert!(!text.contains("too: "), "{text}");
     assert!(text.contains("= note: the same finding in the output of overlays/b"), "{text}");
     report.findings[0].finding.action = Action::Warn;
-    let text = written(&report, Format::Text);
+    let graver = written(&report, Format::Text);
     assert!(
-        text.contains("= note: error[rolling-update-overlap] too: "),
-        "what is graver is reported: {text}"
+        graver.contains("= note: error[rolling-update-overlap] too: "),
+        "what is graver is reported: {graver}"
     );
 }
 

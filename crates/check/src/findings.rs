@@ -18,7 +18,7 @@ use manifest::locate::Spot;
 use manifest::objects::Item;
 use manifest::position::Lines;
 use manifest::split::{Part, parts};
-use report::{self, Fix, Format, JudgedObject, Located, Notice, Place, Report};
+use report::{Fix, Format, JudgedObject, Located, Notice, Place, Report};
 
 /// The advice if several workloads of a chart use one claim.
 const SHARED: &str = "Look for a value of the chart that gives a workload its own claim or its own affinity, or patch what the chart renders.";
@@ -27,7 +27,7 @@ const SHARED: &str = "Look for a value of the chart that gives a workload its ow
 pub(super) type Placed = (Vec<Located>, Vec<Notice>);
 
 /// Creates the report.
-pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Report {
+pub(super) fn collect(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Report {
     let mut report = Report {
         unread: parsed.reading.unread.clone(),
         unopened: parsed.reading.unopened.clone(),
@@ -45,13 +45,16 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
     report.summary.notices = report.notices.len();
     report.count();
     if format == Format::Junit {
-        let objects = parsed.reading.objects.iter();
-        let judged = objects.filter(|known| known.is_judged());
-        let named = judged.map(|known| JudgedObject {
-            object: known.reference.clone(),
-            file: Some(parsed.text(known).source.name.clone()),
-        });
-        report.judged = named.collect();
+        report.judged = parsed
+            .reading
+            .objects
+            .iter()
+            .filter(|known| known.is_judged())
+            .map(|known| JudgedObject {
+                object: known.reference.clone(),
+                file: Some(parsed.text(known).source.name.clone()),
+            })
+            .collect();
     }
     report
 }
@@ -84,14 +87,14 @@ pub(super) fn place(
         parts: if shows_fixes && !origin.is_rendered() { parts(&text) } else { Vec::new() },
     };
     let (mut findings, mut notices) = (Vec::new(), Vec::new());
-    for judged in judged {
-        let known = &parsed.reading.objects[judged.number];
-        for (finding, spot) in judged.findings {
+    for object in judged {
+        let known = &parsed.reading.objects[object.number];
+        for (finding, spot) in object.findings {
             let mut located = file.locate(known, finding, spot);
             located.is_unrendered = context.doubt(known).is_some();
             // Findings on rendered or piped objects may be placed in another file.
-            let is_here = |it: &Place| it.file == source.name;
-            if shows_excerpts && located.place.as_ref().is_some_and(is_here) {
+            let is_here = located.place.as_ref().is_some_and(|place| place.file == source.name);
+            if shows_excerpts && is_here {
                 located.excerpts = excerpts::of(scopes, &file.lines, known, &located);
             }
             if format == Format::Html {
@@ -101,11 +104,10 @@ pub(super) fn place(
             }
             findings.push(located);
         }
-        let noticed = judged.notices.into_iter();
-        notices.extend(noticed.map(|(text, spot)| Notice {
+        notices.extend(object.notices.into_iter().map(|(notice, spot)| Notice {
             object: Some(known.reference.clone()),
             place: Some(file.place(known, "metadata.annotations", spot)),
-            text,
+            text: notice,
         }));
     }
     (findings, notices)
@@ -146,8 +148,10 @@ impl FileText<'_> {
             Origin::Input | Origin::Chart(_) => false,
         };
         let template = known.template.as_deref().filter(|_| is_kustomization);
-        let file = self.files.real(Path::new(template?));
-        let file = file.filter(|it| self.parsed.reading.parts.contains(it))?;
+        let file = self
+            .files
+            .real(Path::new(template?))
+            .filter(|file| self.parsed.reading.parts.contains(file))?;
         hunk::at_origin(self.files, &file, &known.reference, proposal)
     }
 
@@ -159,15 +163,13 @@ impl FileText<'_> {
         if let Some(release) = self.origin.release() {
             let owner = release.owner.to_string();
             let of_template = || written::of_template(known, field, files.top(), owner, files);
-            let place = release.leaves(field).then(of_template).flatten();
-            return place.unwrap_or_else(|| {
+            return release.leaves(field).then(of_template).flatten().unwrap_or_else(|| {
                 let holder = &self.parsed.reading.texts[release.place.source].source;
                 written::of_release(release, holder, files)
             });
         }
-        let piped = || written::of_piped(known, field, files);
-        let piped = self.path.is_none().then(piped).flatten();
-        piped.unwrap_or_else(|| Place {
+        let of_piped = || written::of_piped(known, field, files);
+        self.path.is_none().then(of_piped).flatten().unwrap_or_else(|| Place {
             file: self.origin.source.name.clone(),
             path: self.path.clone(),
             line: line::at(&self.lines, spot),
