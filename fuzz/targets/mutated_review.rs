@@ -199,7 +199,8 @@ fn fields(json: &[u8]) -> Vec<Member> {
         }
         let key = at..end_of(json, at);
         at = key.end;
-        let space = |at: usize| json[at..].iter().take_while(|it| it.is_ascii_whitespace()).count();
+        let space =
+            |from: usize| json[from..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let colon = at + space(at);
         if json.get(colon) == Some(&b':') {
             let start = colon + 1 + space(colon + 1);

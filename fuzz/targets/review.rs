@@ -53,9 +53,9 @@ pub fn run(bytes: &[u8]) {
     answered(bytes, Endpoint::Validate, built_in);
     if let Some(ways) = both_ways(bytes) {
         // Unreadable reviews are reported with the place, which differs between the two.
-        let readable = |it: &Answer| it.decision != Decision::Unreadable;
+        let readable = |answer: &Answer| answer.decision != Decision::Unreadable;
         let [one, other] =
-            ways.map(|bytes| answered(&bytes, Endpoint::Validate, built_in).filter(readable));
+            ways.map(|way| answered(&way, Endpoint::Validate, built_in).filter(readable));
         assert_eq!(one, other);
     }
     let Some(first) = answered(bytes, Endpoint::Mutate, repairing) else {
@@ -161,7 +161,7 @@ fn repaired(review: &Value, first: &Answer, policy: &EffectivePolicy) {
     );
     for (rule, action) in &second.findings {
         assert!(
-            first.findings.iter().any(|(before, _)| before == rule),
+            first.findings.iter().any(|(earlier, _)| earlier == rule),
             "the repair brought {rule} about, {action:?}: {after}"
         );
     }
