@@ -20,12 +20,10 @@ pub(crate) fn can_be_set() -> Option<()> {
 
 /// The library that changes a program's clock, at the path that Debian uses.
 fn library() -> Option<String> {
-    let folders = std::fs::read_dir("/usr/lib").ok()?;
-    let mut files = folders.filter_map(|folder| {
+    std::fs::read_dir("/usr/lib").ok()?.find_map(|folder| {
         let file = folder.ok()?.path().join("faketime/libfaketimeMT.so.1");
         file.exists().then(|| file.display().to_string())
-    });
-    files.next()
+    })
 }
 
 pub(crate) fn it_is_set(test: &'static FaultTest) -> Result<Played, String> {
@@ -58,11 +56,14 @@ fn until_logged_at(guard: &Guard, hours: i64) -> Result<(), String> {
     const ABOUT: SignedDuration = SignedDuration::from_hours(1);
     wait_until("the guard's clock to be set", DEADLINE, || {
         let log = guard.program.log();
-        let last = log.lines().rev().find_map(|line| {
-            let event: Value = serde_json::from_str(line).ok()?;
-            event["timestamp"].as_str()?.parse::<Timestamp>().ok()
-        });
-        let last = last.ok_or("nothing was logged")?;
+        let last = log
+            .lines()
+            .rev()
+            .find_map(|line| {
+                let event: Value = serde_json::from_str(line).ok()?;
+                event["timestamp"].as_str()?.parse::<Timestamp>().ok()
+            })
+            .ok_or("nothing was logged")?;
         let off = last.duration_since(Timestamp::now()) - SignedDuration::from_hours(hours);
         if off.abs() < ABOUT { Ok(()) } else { Err(format!("{last}")) }
     })

@@ -90,7 +90,7 @@ impl Snapshot {
             facts.apply(read(&object));
         }
         if let Some(unheard) = &self.unheard {
-            for kind in HEARD_OF.into_iter().filter(|it| it.name() != unheard) {
+            for kind in HEARD_OF.into_iter().filter(|kind| kind.name() != unheard) {
                 facts.synced(kind);
             }
         }
@@ -112,9 +112,12 @@ impl Snapshot {
         ];
         for (name, labels) in &self.nodes {
             let mut labels = labels.clone();
-            let taints =
-                labels.as_object_mut().and_then(|it| it.remove("taints")).unwrap_or(json!([]));
-            let allocatable = labels.as_object_mut().and_then(|it| it.remove("allocatable"));
+            let taints = labels
+                .as_object_mut()
+                .and_then(|fields| fields.remove("taints"))
+                .unwrap_or(json!([]));
+            let allocatable =
+                labels.as_object_mut().and_then(|fields| fields.remove("allocatable"));
             if labels.get("kubernetes.io/hostname").is_none() {
                 labels["kubernetes.io/hostname"] = json!(name);
             }

@@ -88,8 +88,8 @@ impl Simulation {
 
     fn happens(&mut self, event: &Event) {
         match *event {
-            Event::Look(it) => self.replicas[it].seen = Some(self.objects.clone()),
-            Event::Act(it) => self.act(it),
+            Event::Look(replica) => self.replicas[replica].seen = Some(self.objects.clone()),
+            Event::Act(replica) => self.act(replica),
             Event::Seconds(seconds) => self.now += SignedDuration::from_secs(seconds),
             Event::Weeks(weeks) => {
                 self.now += SignedDuration::from_hours(7 * 24 * weeks);
@@ -100,7 +100,7 @@ impl Simulation {
                 let rubbish = ("tls.crt".to_owned(), ByteString(vec![1]));
                 self.put(Some([rubbish].into()));
             }
-            Event::Restart(it) => self.replicas[it] = Replica::default(),
+            Event::Restart(replica) => self.replicas[replica] = Replica::default(),
         }
     }
 
@@ -108,7 +108,7 @@ impl Simulation {
     fn believed(&self) -> [&Bundle; 2] {
         let heard_of = self.now - SignedDuration::try_from(spread().settled).unwrap();
         self.written.each_ref().map(|states| {
-            let heard = states.iter().rev().find(|it| it.0 <= heard_of);
+            let heard = states.iter().rev().find(|(time, _)| *time <= heard_of);
             &heard.unwrap_or(&states[0]).1
         })
     }
@@ -116,9 +116,9 @@ impl Simulation {
     /// Lets all replicas look and act, as they do every minute, until nothing is left to do.
     fn settles(&mut self) {
         for _ in 0..4 {
-            for it in 0..REPLICAS {
-                self.replicas[it].seen = Some(self.objects.clone());
-                self.act(it);
+            for replica in 0..REPLICAS {
+                self.replicas[replica].seen = Some(self.objects.clone());
+                self.act(replica);
             }
             self.now += SignedDuration::from_secs(60);
         }
@@ -129,8 +129,9 @@ impl Simulation {
         self.objects.secret_version += 1;
     }
 
-    fn act(&mut self, it: usize) {
-        let Some(seen) = self.replicas[it].seen.take() else {
+    fn act(&mut self, replica: usize) {
+        let replica = &mut self.replicas[replica];
+        let Some(seen) = replica.seen.take() else {
             return;
         };
         let names = vec!["multi-attach-guard.shop.svc".to_owned()];
@@ -140,7 +141,7 @@ impl Simulation {
             resource_version: seen.bundles[at].0.to_string(),
             bundles: vec![("workloads".to_owned(), seen.bundles[at].1.clone())],
         });
-        let serving = self.replicas[it].serving.clone();
+        let serving = replica.serving.clone();
         let mut facts = Seen {
             stored: &stored,
             configurations: Some(&configurations),
@@ -150,8 +151,7 @@ impl Simulation {
             now: self.now,
         };
         let running = self.now.duration_since(Timestamp::UNIX_EPOCH);
-        let trust = &mut self.replicas[it].trust;
-        facts.trusted_for = trust.lasts(&facts, running.try_into().unwrap());
+        facts.trusted_for = replica.trust.lasts(&facts, running.try_into().unwrap());
         let plan = facts.plan(spread());
         if let Some(write) = &plan.write {
             let (now, lifetimes) = (self.now, Lifetimes::default());
@@ -176,9 +176,8 @@ impl Simulation {
             }
         }
         if plan.patches.is_empty() && plan.serve_in == Some(Duration::ZERO) {
-            let replica = &mut self.replicas[it];
             replica.began.get_or_insert(self.now);
-            replica.serving = stored.issued().map(|it| Arc::clone(&it.pair));
+            replica.serving = stored.issued().map(|issued| Arc::clone(&issued.pair));
         }
     }
 }
@@ -195,7 +194,7 @@ proptest! {
             let settled = SignedDuration::try_from(spread().settled).unwrap();
             for replica in &simulation.replicas {
                 // The API server does not call a replica before it is ready.
-                let asked = replica.began.is_some_and(|it| it + settled <= simulation.now);
+                let asked = replica.began.is_some_and(|began| began + settled <= simulation.now);
                 let (Some(pair), true) = (&replica.serving, asked) else {
                     continue;
                 };
@@ -206,7 +205,7 @@ proptest! {
             }
         }
         simulation.settles();
-        let shown = simulation.replicas.each_ref().map(|it| it.serving.clone());
+        let shown = simulation.replicas.each_ref().map(|replica| replica.serving.clone());
         for pair in &shown[1..] {
             let (first, pair) = (shown[0].as_deref(), pair.as_deref());
             prop_assert!(first.zip(pair).is_some_and(|(one, other)| one.is(other)));

@@ -133,7 +133,7 @@ impl ManagedCertificate {
                 }
                 Err(error) => {
                     let sentence = error.to_string();
-                    if certificates.failure().is_none_or(|it| *it != sentence) {
+                    if certificates.failure().is_none_or(|previous| *previous != sentence) {
                         tracing::error!(%error, "The certificate cannot be managed.");
                         attempted(false);
                     }
@@ -168,7 +168,7 @@ impl Manager<'_> {
         let spread = Spread { settled: pace.settled, forgotten: pace.forgotten };
         for _ in 0..STEPS {
             let secret = self.objects.secret().await?;
-            let data = secret.as_ref().map(|it| it.data.clone().unwrap_or_default());
+            let data = secret.as_ref().map(|secret| secret.data.clone().unwrap_or_default());
             let stored = IssuedSecret::read(data.as_ref());
             let (configurations, mut failure) = match self.objects.configurations().await {
                 Ok((found, absent)) => (Some(found), absent),
@@ -232,8 +232,7 @@ impl Manager<'_> {
             authority_expires = %issued.authority.not_after(),
             "New connections use the certificate in the Secret.",
         );
-        let current = &self.certificates.current;
-        current.store(Some(Arc::clone(&issued.pair)));
+        self.certificates.current.store(Some(Arc::clone(&issued.pair)));
     }
 
     async fn write(

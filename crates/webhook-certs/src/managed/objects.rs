@@ -121,8 +121,9 @@ impl Objects {
 
     /// The Secret, if it exists.
     pub(super) async fn secret(&self) -> Result<Option<Secret>, ManagedError> {
-        let answer = answered(self.secrets.get_opt(SECRET)).await;
-        answer.map_err(|error| failed(self.secret.clone(), "read", error))
+        answered(self.secrets.get_opt(SECRET))
+            .await
+            .map_err(|error| failed(self.secret.clone(), "read", error))
     }
 
     /// Writes `data` to the Secret unless it has changed since it was `seen`.
@@ -258,7 +259,7 @@ fn failed(object: String, done: &'static str, error: Option<kube::Error>) -> Man
             status.message
         }
         Some(error) => {
-            let causes = successors(Some(&error as &dyn std::error::Error), |it| it.source());
+            let causes = successors(Some(&error as &dyn std::error::Error), |error| error.source());
             // The innermost error is the most specific: "Connection refused" rather than "client
             // error".
             causes.last().map(ToString::to_string).unwrap_or_default()

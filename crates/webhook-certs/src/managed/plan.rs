@@ -22,10 +22,13 @@ impl Trust {
     /// The time for which the stored CA has been in every caBundle, if it is. `running` is the time
     /// for which this process has been running.
     pub(super) fn lasts(&mut self, seen: &Seen<'_>, running: Duration) -> Option<Duration> {
-        let stored = seen.stored.issued().filter(|it| seen.trust(&it.pair));
-        let authority = stored.map(|it| it.authority.certificate());
-        if self.0.as_ref().map(|it| &it.0) != authority {
-            self.0 = authority.map(|it| (it.clone(), running));
+        let authority = seen
+            .stored
+            .issued()
+            .filter(|issued| seen.trust(&issued.pair))
+            .map(|issued| issued.authority.certificate());
+        if self.0.as_ref().map(|(trusted, _)| trusted) != authority {
+            self.0 = authority.map(|authority| (authority.clone(), running));
         }
         let since = self.0.as_ref()?.1;
         Some(running.saturating_sub(since))
@@ -132,17 +135,17 @@ impl<'a> Seen<'a> {
     }
 
     fn patches(&self, issued: &Issued, spread: Spread) -> Vec<Patch<'a>> {
-        let others = self.trusted_for.is_none_or(|it| it < spread.forgotten);
+        let others = self.trusted_for.is_none_or(|time| time < spread.forgotten);
         let authority = issued.authority.certificate();
         let patch = |configuration: &'a Configuration| {
-            let wanted = configuration.bundles.iter().filter_map(|(name, bundle)| {
+            let changed = configuration.bundles.iter().filter_map(|(name, bundle)| {
                 let wanted = bundle.led_by(authority, others, self.now);
                 (!bundle.is(&wanted)).then_some((name.as_str(), wanted))
             });
-            Patch { configuration, bundles: wanted.collect() }
+            Patch { configuration, bundles: changed.collect() }
         };
         let configurations = self.configurations.unwrap_or_default().iter();
-        configurations.map(patch).filter(|it| !it.bundles.is_empty()).collect()
+        configurations.map(patch).filter(|patch| !patch.bundles.is_empty()).collect()
     }
 
     fn serve_in(&self, issued: &Issued, spread: Spread) -> Option<Duration> {
@@ -160,8 +163,10 @@ impl<'a> Seen<'a> {
     /// Whether every caBundle is known to accept `pair`.
     fn trust(&self, pair: &ServingPair) -> bool {
         self.configurations.is_some_and(|configurations| {
-            let bundles = configurations.iter().flat_map(|it| &it.bundles);
-            bundles.into_iter().all(|(_, bundle)| bundle.accepts(pair))
+            configurations
+                .iter()
+                .flat_map(|configuration| &configuration.bundles)
+                .all(|(_, bundle)| bundle.accepts(pair))
         })
     }
 }

@@ -59,7 +59,7 @@ impl IssuedSecret {
 impl Issued {
     fn read(data: &Data) -> Result<Self, String> {
         let value = |key: &str| {
-            data.get(key).map(|it| it.0.as_slice()).ok_or_else(|| format!("it has no {key}"))
+            data.get(key).map(|value| value.0.as_slice()).ok_or_else(|| format!("it has no {key}"))
         };
         let authority_key = std::str::from_utf8(value(AUTHORITY_KEY)?)
             .map_err(|_| format!("{AUTHORITY_KEY} is not text"))?;

@@ -44,7 +44,7 @@ fn pair(stored: &IssuedSecret) -> Option<&ServingPair> {
 
 /// A caBundle with the CAs of these Secrets.
 fn bundle(of: &[&IssuedSecret]) -> Bundle {
-    let authorities = of.iter().map(|it| issued(it).authority.certificate());
+    let authorities = of.iter().map(|stored| issued(stored).authority.certificate());
     Bundle::read(pem::certificates(authorities).as_bytes())
 }
 
@@ -65,15 +65,13 @@ fn described(plan: &RotationPlan<'_>) -> String {
         Write::Authority(_) => "new authority".to_owned(),
         Write::Certificate(..) => "new certificate".to_owned(),
     });
-    let patch = |it: &super::plan::Patch<'_>| {
-        let kind = it.configuration.kind.to_lowercase();
-        let sizes = it.bundles.iter().map(|it| it.1.pem().matches("BEGIN").count());
+    let patches = plan.patches.iter().map(|patch| {
+        let kind = patch.configuration.kind.to_lowercase();
+        let sizes = patch.bundles.iter().map(|(_, bundle)| bundle.pem().matches("BEGIN").count());
         format!("{kind} trusts {:?}", sizes.collect::<Vec<_>>())
-    };
-    let patches = plan.patches.iter().map(patch);
+    });
     let serve = plan.serve_in.map(|after| format!("serve in {} s", after.as_secs()));
-    let all = write.into_iter().chain(patches).chain(serve);
-    all.collect::<Vec<_>>().join(", ")
+    write.into_iter().chain(patches).chain(serve).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
@@ -101,7 +99,7 @@ fn what_is_to_be_done_next() {
         "foreign" => Some(trusting(&[&foreign], &[&old])),
         "both" => Some(trusting(&[&new, &old], &[&new, &old])),
         "early, old" => Some(trusting(&[&early, &old], &[&early, &old])),
-        name => stored(name).map(|it| trusting(&[it], &[it])),
+        name => stored(name).map(|secret| trusting(&[secret], &[secret])),
     };
     // The columns are the case, the time, the stored content, the trusted CAs, the served
     // certificate, the seconds for which the stored CA is trusted, and the plan.
