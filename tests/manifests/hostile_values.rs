@@ -155,9 +155,9 @@ fn a_hostile_value_changes_no_other_field() {
         let mut expected = plain.clone();
         for object in &mut expected {
             changed(object, &|text| {
-                strings.iter().enumerate().fold(text.to_owned(), |text, (number, hostile)| {
+                strings.iter().enumerate().fold(text.to_owned(), |text, (number, string)| {
                     let marker = format!("marker-{}-", number + 1);
-                    text.replace(&format!("--{marker}"), hostile).replace(&marker, hostile)
+                    text.replace(&format!("--{marker}"), string).replace(&marker, string)
                 })
             });
         }
