@@ -15,6 +15,7 @@ mod harness;
 #[allow(dead_code, reason = "only some suites install the webhooks")]
 mod install;
 mod objects;
+mod standalone;
 
 use std::fs;
 use std::path::Path;
