@@ -153,7 +153,7 @@ fn refused(subject: &str, driver: &str, modes: AccessModes) -> Hazard {
 
 fn too_much(modes: AccessModes) -> Hazard {
     Hazard {
-        advice: "Set the access modes of the PersistentVolume to those that the driver gives, or move the data to a class that can give ReadWriteMany.".to_owned(),
+        advice: "Set the access modes of the PersistentVolume to the driver's, or move the data to a class that can give ReadWriteMany.".to_owned(),
         brief: format!("the volume is labelled {modes}, which its driver cannot give"),
         ..RULE.hazard(Outcome::Stuck)
     }
