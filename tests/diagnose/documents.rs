@@ -151,6 +151,10 @@ pub(crate) fn while_installing(incident: &Incident) {
 
     run("install", "helm install", "it is installed");
     is_installed(incident);
+    for command in ["helm upgrade", "helm rollback"] {
+        run("install", command, "it is installed");
+        is_installed(incident);
+    }
     let last_but_one = "nothing but the namespace is left";
     run("install", "helm uninstall", last_but_one);
     nothing_is_left(incident);
