@@ -21,6 +21,7 @@ mod machine;
 mod output;
 mod promises;
 mod readme;
+mod right_manifests;
 #[path = "../serve/running.rs"]
 #[allow(dead_code, reason = "what is needed here is a part of it")]
 mod running;
