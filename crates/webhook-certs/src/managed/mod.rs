@@ -106,7 +106,8 @@ pub struct ManagedCertificate {
 
 impl ManagedCertificate {
     /// Manages the certificate in `certificates`, forever. `now` is the clock of this machine, which
-    /// is compared with the API server's. `attempted` is called with `true` after a new certificate is served, and with `false` for each new error.
+    /// is compared with the API server's. `attempted` is called with `true` after a new certificate
+    /// is served, and with `false` for each new error.
     pub async fn follow(
         self,
         client: Client,
