@@ -24,6 +24,8 @@ pub(crate) struct Snapshot {
     pub(crate) files: bool,
     /// The kind whose list is incomplete.
     unheard: Option<String>,
+    /// The bytes that objects in namespaces may take.
+    memory: Option<usize>,
     /// Further objects: shorthand workloads or whole manifests.
     also: Vec<Shorthand>,
 }
@@ -39,6 +41,7 @@ impl Default for Snapshot {
             attach_required: true,
             files: false,
             unheard: None,
+            memory: None,
             also: Vec::new(),
         }
     }
@@ -86,6 +89,9 @@ impl Snapshot {
             None => Snapshot::complete(),
             Some(_) => Snapshot::new(),
         };
+        if let Some(memory) = self.memory {
+            facts = facts.limited(memory);
+        }
         for object in self.objects() {
             facts.apply(read(&object));
         }

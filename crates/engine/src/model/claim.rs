@@ -15,7 +15,7 @@ use super::ser::is_default;
 pub type Claim = Resource<ClaimSpec, ClaimStatus>;
 
 /// The storage that a claim requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClaimSpec {
     /// The requested modes.
@@ -47,7 +47,7 @@ pub struct ClaimSpec {
 }
 
 /// The resources of a claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClaimResources {
     /// The minimum.
@@ -56,7 +56,7 @@ pub struct ClaimResources {
 }
 
 /// An amount of storage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Capacity {
     /// The size.
@@ -65,7 +65,7 @@ pub struct Capacity {
 }
 
 /// The storage that a claim is bound to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClaimStatus {
     /// The modes of the volume; empty while the claim is unbound.
@@ -77,7 +77,7 @@ pub struct ClaimStatus {
 }
 
 /// The phase of a claim's binding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ClaimPhase {
     /// It has no volume yet.
     Pending,

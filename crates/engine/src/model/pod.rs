@@ -21,7 +21,7 @@ pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// A pod template, reduced to the fields that decide on which nodes its pods can run and which
 /// volumes they use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PodTemplate {
     /// The labels of the pods.
     pub labels: Labels,
@@ -129,7 +129,7 @@ impl PodAffinityTerm {
 }
 
 /// One topology spread constraint.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TopologySpread {
     /// The number of pods by which a domain may exceed the emptiest domain.
@@ -176,7 +176,7 @@ fn soft<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
 }
 
 /// One volume of a pod template.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PodVolume {
     /// Its index in `spec.volumes`.
     pub index: usize,
@@ -195,7 +195,7 @@ pub struct PodVolume {
 }
 
 /// A claim that is created and deleted with each pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EphemeralClaim {
     /// The index of its volume in `spec.volumes`.
     pub index: usize,
@@ -205,7 +205,7 @@ pub struct EphemeralClaim {
 
 /// The source of a pod's volume. Only sources that can tie a pod to a node are kept: generic
 /// ephemeral volumes, `emptyDir`, config maps and the like are created for each pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PodVolumeSource {
     /// A claim in the pod's own namespace.
     Claim {

@@ -125,7 +125,7 @@ impl fmt::Display for WorkloadKind {
 }
 
 /// The fields on which verdicts depend, of an object that creates pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Workload {
     /// The kind.
     pub kind: WorkloadKind,

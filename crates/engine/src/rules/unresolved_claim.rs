@@ -17,6 +17,9 @@
 //!   rendered name it;
 //! * nothing attaches the disk, and nobody knows how its driver treats a second node.
 //!
+//! Also a workload with an exclusive volume in a namespace whose objects are too large or too many
+//! for the webhook to keep in memory: pods that it does not see may use the volume.
+//!
 //! It is reported once for each workload. The outcome is `unknown`, which is never denied by
 //! default. An object with too many related objects to judge gets the same finding.
 //!
@@ -68,12 +71,55 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     found.extend(going(analysis));
+    found.extend(unseen_users(analysis));
     if let Some(assumed) = analysis.with_unknown_as_exclusive() {
         let hazards = judge_all(Subject::Workload(&assumed));
         let autoscaler = analysis.highest_autoscaler();
         let why = why(&hazards, &assumed, autoscaler);
         let need = format!("this {} needs{why}", analysis.workload.kind);
         found.extend(unresolved(analysis, &hazards, &need, None));
+    }
+}
+
+/// A volume for one node that objects which the guard does not keep may use or lead elsewhere.
+fn unseen_users(analysis: &Analysis<'_>) -> Option<Hazard> {
+    let workload = analysis.workload;
+    let namespace = &workload.metadata.namespace;
+    if !workload.has_pods() || !analysis.facts.view.cluster().leaves_out(namespace) {
+        return None;
+    }
+    let volume = analysis.volumes.iter().find(|volume| {
+        volume.claim.is_some()
+            && matches!(
+                volume.attach_constraint,
+                AttachConstraint::Exclusive { .. } | AttachConstraint::SinglePod
+            )
+    })?;
+    let claim = messages::quoted(volume);
+    let what = format!(
+        "the namespace has objects that are too large or too many for the guard to keep, so nobody can tell whether other pods use {claim} or affect where its pod runs."
+    );
+    let advice = "Split workloads with more than a hundred volumes, or delete objects.";
+    let brief =
+        format!("{claim} may have users that the guard does not see: too many large objects");
+    Some(about_one(analysis, volume, what, advice, brief))
+}
+
+/// The hazard of something unknown about one volume.
+fn about_one(
+    analysis: &Analysis<'_>,
+    volume: &UsedVolume,
+    what: String,
+    advice: &str,
+    brief: String,
+) -> Hazard {
+    Hazard {
+        field_path: analysis.volume_path(volume),
+        volumes: vec![volume.shown_name().clone()],
+        what,
+        advice: advice.to_owned(),
+        brief,
+        ..RULE.hazard(Outcome::Unknown)
     }
 }
 
@@ -94,16 +140,12 @@ fn going(analysis: &Analysis<'_>) -> Option<Hazard> {
             .is_some_and(|claim| claim.metadata.is_being_deleted())
     })?;
     let claim = messages::quoted(volume);
-    Some(Hazard {
-        field_path: analysis.volume_path(volume),
-        volumes: vec![volume.shown_name().clone()],
-        what: format!(
-            "{claim} is being deleted, so a new pod that uses it stays Pending until another claim of that name is there."
-        ),
-        advice: "Create it again once it is gone, or name another one.".to_owned(),
-        brief: format!("{claim} is being deleted: new pods stay Pending"),
-        ..RULE.hazard(Outcome::Unknown)
-    })
+    let what = format!(
+        "{claim} is being deleted, so a new pod that uses it stays Pending until another claim of that name is there."
+    );
+    let advice = "Create it again once it is gone, or name another one.";
+    let brief = format!("{claim} is being deleted: new pods stay Pending");
+    Some(about_one(analysis, volume, what, advice, brief))
 }
 
 fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
