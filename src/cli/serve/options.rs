@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::SignedDuration;
 
@@ -60,6 +61,10 @@ pub(crate) struct ServeOptions {
     /// How to answer if the API server does not confirm a denial in time
     #[arg(long, value_enum, default_value_t = Stale::Warn)]
     pub stale: Stale,
+
+    /// The MiB of memory for the objects of all namespaces; those of one namespace get a third
+    #[arg(long, value_name = "MIB", default_value_t = 192, value_parser = RangedU64ValueParser::<usize>::new().range(16..=1 << 20))]
+    pub object_memory: usize,
 
     /// The longest that a review may take, whatever its client says; at least `timeoutSeconds` of
     /// the webhook configurations

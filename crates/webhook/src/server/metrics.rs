@@ -106,6 +106,9 @@ metrics! {
         "1 while the API server answers, 0 while the cache answers alone";
     pub view_synced: Labelled<Gauge> = "view_synced", "1 once every object of the resource was seen";
     pub view_objects: Labelled<Gauge> = "view_objects", "Objects of the resource held in memory";
+    pub view_bytes: Gauge = "view_bytes", "About the bytes of the objects in namespaces that are held in memory";
+    pub view_left_out: Gauge = "view_objects_left_out",
+        "Objects not held in memory, because they or their namespace take too much of it";
     pub view_last_event: Labelled<Time> = "view_last_event_timestamp_seconds",
         "Time of the API server's last event about the resource";
     pub late_lookups: Labelled<Counter> = "view_late_lookups",
