@@ -76,6 +76,9 @@ struct Case {
     /// The first field at fault.
     #[serde(default)]
     field: Option<String>,
+    /// All sentences for the user that are no findings. Not checked if absent.
+    #[serde(default)]
+    notices: Option<Vec<String>>,
     /// Texts that no message contains.
     #[serde(default)]
     hides: Vec<String>,
@@ -266,6 +269,10 @@ fn expect_words(case: &Case, verdict: &Verdict, must: &mut dyn FnMut(bool, Strin
             found.is_some_and(|found| found.ends_with(brief)),
             format!("expected {brief:?} at the end of {found:?}"),
         );
+    }
+    if let Some(notices) = &case.notices {
+        let found = &verdict.notices;
+        must(found == notices, format!("expected the notices {notices:?}, found {found:?}"));
     }
     if let Some(field) = &case.field {
         let found = verdict.findings.first().map(|finding| &finding.field_path);

@@ -86,7 +86,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     }
     found.extend(never_bound(analysis));
     found.extend(out_of_reach(analysis));
-    found.extend(crowding(analysis).map(|crowding| crowded(analysis.workload, &crowding)));
+    found.extend(crowding(analysis).map(|crowding| crowded(analysis, &crowding)));
 }
 
 /// Judges the pods that a StatefulSet gets by a request.
@@ -215,6 +215,12 @@ impl Alike {
     }
 }
 
+/// Pods that cannot start, and the reason.
+struct Stuck {
+    hazard: Hazard,
+    pods: Alike,
+}
+
 /// Bound volumes that none of the nodes to which the pods may go can reach.
 fn out_of_reach(analysis: &Analysis<'_>) -> Option<Hazard> {
     let (workload, facts) = (analysis.workload, analysis.facts);
@@ -223,15 +229,21 @@ fn out_of_reach(analysis: &Analysis<'_>) -> Option<Hazard> {
     }
     let have_nodes =
         LazyCell::new(|| Eligibility::of(workload, None, facts).count().unwrap_or_default() > 0);
-    let mut stuck = Alike::all(analysis).into_iter().filter_map(|pods| {
-        let hazard = in_two_places(&pods.limited, analysis).or_else(|| {
-            let is_limited = !pods.limited.is_empty();
-            (is_limited && *have_nodes).then(|| unreachable(&pods.limited, analysis))?
-        })?;
-        Some((hazard, pods))
-    });
-    let (mut hazard, mut pods) = stuck.next()?;
-    stuck.for_each(|(_, others)| pods.add(others));
+    let fault = |limited: &[Limited]| {
+        in_two_places(limited, analysis).or_else(|| {
+            let may_be = !limited.is_empty() && *have_nodes;
+            may_be.then(|| unreachable(limited, analysis))?
+        })
+    };
+    let mut stuck: Vec<Stuck> = Alike::all(analysis)
+        .into_iter()
+        .filter_map(|pods| Some(Stuck { hazard: fault(&pods.limited)?, pods }))
+        .collect();
+    let surest = stuck.iter().map(|stuck| stuck.hazard.certainty).min()?;
+    stuck.retain(|stuck| stuck.hazard.certainty == surest);
+    let mut stuck = stuck.into_iter();
+    let Stuck { mut hazard, mut pods } = stuck.next()?;
+    stuck.for_each(|others| pods.add(others.pods));
     let names: Vec<String> = pods
         .ordinals
         .iter()
@@ -360,7 +372,8 @@ fn stops(workload: &Workload) -> &'static str {
 
 /// Pods of a StatefulSet that a constraint of theirs keeps apart although the volumes made for them
 /// are in too few places.
-fn crowded(workload: &Workload, crowding: &Crowding) -> Hazard {
+fn crowded(analysis: &Analysis<'_>, crowding: &Crowding) -> Hazard {
+    let workload = analysis.workload;
     let Crowding { claim, other, places, key, .. } = crowding;
     let pod = format!("{}-{}", workload.metadata.name, crowding.ordinal);
     let names = messages::some(places.iter().map(ToString::to_string).collect());
@@ -381,17 +394,17 @@ fn crowded(workload: &Workload, crowding: &Crowding) -> Hazard {
             "Set whenUnsatisfiable of the spread to ScheduleAnyway",
         ),
     };
+    // Another node may join, which helps against a spread only if nodes of another place go.
+    let is_certain = match crowding.by {
+        Separation::AntiAffinity | Separation::HostPort => is_host && places.len() == 1,
+        Separation::Spread(_) => !is_elastic(analysis.facts),
+    };
     let most = match crowding.allowed {
         1 => "no two of them".to_owned(),
         allowed => format!("at most {allowed} of them"),
     };
     Hazard {
-        certainty: if is_host && places.len() == 1 || matches!(crowding.by, Separation::Spread(_)) {
-            Certainty::Verified
-        } else {
-            // Another node may join.
-            Certainty::Assumed
-        },
+        certainty: if is_certain { Certainty::Verified } else { Certainty::Assumed },
         field_path: format!("{}.{field}", workload.kind.pod_spec_path()),
         volumes: vec![other.clone(), claim.clone()],
         what: format!(
