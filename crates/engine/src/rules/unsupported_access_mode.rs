@@ -10,7 +10,7 @@
 //! no object shows, or if the catalog is not sure.
 //!
 //! A claim or a template without access modes, or with ReadWriteOncePod beside another one, is
-//! `refused` by the API server. Before Kubernetes 1.36 it accepts such a template in a StatefulSet,
+//! `refused` by the API server. Before Kubernetes 1.34 it accepts such a template in a StatefulSet,
 //! and refuses every claim that is made from it.
 //!
 //! # Why
