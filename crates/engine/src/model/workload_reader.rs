@@ -73,13 +73,18 @@ struct Spec {
 }
 
 impl Spec {
-    /// The workload, without the fields that its status decides.
-    fn workload(mut self, kind: WorkloadKind, metadata: Metadata) -> Workload {
-        // A controller other than the Job's own creates its pods, perhaps elsewhere.
+    /// Whether the Jobs of a workload of `kind` are suspended, or a controller other than the Job's
+    /// own creates the pods, perhaps elsewhere.
+    fn is_suspended(&self, kind: WorkloadKind, metadata: &Metadata) -> bool {
         let is_foreign = kind == WorkloadKind::Job
             && !matches!(self.managed_by.as_str(), "" | "kubernetes.io/job-controller");
         let is_paused_by_keda = kind == WorkloadKind::ScaledJob && metadata.is_set(KEDA_PAUSED);
-        let suspended = self.suspend || is_foreign || is_paused_by_keda;
+        self.suspend || is_foreign || is_paused_by_keda
+    }
+
+    /// The workload, without the fields that its status decides.
+    fn workload(mut self, kind: WorkloadKind, metadata: Metadata) -> Workload {
+        let suspended = self.is_suspended(kind, &metadata);
         let job = match kind {
             WorkloadKind::CronJob => std::mem::take(&mut self.job_template.spec),
             WorkloadKind::ScaledJob => std::mem::take(&mut self.job_target_ref),
