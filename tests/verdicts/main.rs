@@ -1,7 +1,7 @@
 //! Tests rules × scenarios: the engine's findings about one object in one cluster.
 //!
-//! The cases are data, in `cases.yaml`, `custom_kinds.yaml` and `ways_out.yaml`, and are named
-//! after the scenarios of the project's ground truth if there is one. Each case describes a small
+//! The cases are data, in the YAML files of this folder, and are named after the scenarios of the
+//! project's ground truth if there is one. Each case describes a small
 //! cluster in shorthand (see [`cluster`]) and the object to judge.
 
 #![allow(
@@ -76,6 +76,9 @@ struct Case {
     /// The first field at fault.
     #[serde(default)]
     field: Option<String>,
+    /// All sentences for the user that are no findings. Not checked if absent.
+    #[serde(default)]
+    notices: Option<Vec<String>>,
     /// Texts that no message contains.
     #[serde(default)]
     hides: Vec<String>,
@@ -184,6 +187,7 @@ fn cases() -> Vec<Case> {
     let files = [
         include_str!("cases.yaml"),
         include_str!("custom_kinds.yaml"),
+        include_str!("own_claims.yaml"),
         include_str!("ways_out.yaml"),
     ];
     let read = |text| -> Vec<Case> {
@@ -265,6 +269,10 @@ fn expect_words(case: &Case, verdict: &Verdict, must: &mut dyn FnMut(bool, Strin
             found.is_some_and(|found| found.ends_with(brief)),
             format!("expected {brief:?} at the end of {found:?}"),
         );
+    }
+    if let Some(notices) = &case.notices {
+        let found = &verdict.notices;
+        must(found == notices, format!("expected the notices {notices:?}, found {found:?}"));
     }
     if let Some(field) = &case.field {
         let found = verdict.findings.first().map(|finding| &finding.field_path);
@@ -422,6 +430,32 @@ fn every_rule_has_a_case_that_fires_and_a_case_that_is_silent() {
         );
     }
     assert!(cases.iter().filter(|case| case.expect.is_empty()).count() > 20);
+}
+
+/// A rule fires on the claims that its documentation says it reads.
+#[test]
+fn rules_read_both_kinds_of_claims_or_say_that_they_do_not() {
+    let cases = cases();
+    let fires = |code: &str, is_own: bool| {
+        cases.iter().filter(|case| case.expect.contains_key(code)).any(|case| {
+            let raw = cluster::manifest(&case.judge);
+            let Object::Workload(workload) = cluster::read(&raw) else {
+                return false;
+            };
+            let names_claims = workload.template.claims().next().is_some();
+            match is_own {
+                true => !workload.claim_templates.is_empty() && !names_claims,
+                false => names_claims && workload.claim_templates.is_empty(),
+            }
+        })
+    };
+    for rule in &engine::rules::RULES {
+        let documentation = rule.documentation();
+        let reads = |claims: &str| documentation.contains(&format!("\n* {claims}: read"));
+        let (code, own) = (rule.code, reads("A StatefulSet's own"));
+        assert_eq!(fires(code, true), own, "{code} on a StatefulSet's own claims");
+        assert!(fires(code, false) || !reads("Named by the pod template"), "{code}");
+    }
 }
 
 /// A remedy that makes another rule fire would silently not be offered.

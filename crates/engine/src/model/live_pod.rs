@@ -96,7 +96,7 @@ impl From<Resource<PodSpec, PodStatus>> for Pod {
         let is_true =
             |name: &str| condition(name).is_some_and(|condition| condition.status == "True");
         let scheduled = condition("PodScheduled");
-        let template = wire.spec.with_labels(Labels::default());
+        let template = wire.spec.template(Labels::default(), &[]);
         let named = template.claims().cloned();
         // `ephemeral.VolumeClaimName` in `component-helpers/storage/ephemeral`.
         let pod = &wire.metadata.name;

@@ -29,6 +29,11 @@
 //! says which StorageClass can give it; the page docs/migrate.md has the steps, the checks and the
 //! way back. Or back up, scale to 0, delete the claim, create it again, restore, and scale up.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: not read. Claims are judged by themselves.
+//! * A StatefulSet's own: not read. Claims are judged by themselves.
+//!
 //! # Silent on
 //!
 //! Other changes of the claim.

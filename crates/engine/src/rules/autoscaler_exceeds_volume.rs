@@ -31,6 +31,11 @@
 //! volume, or keep all pods on one node with required pod affinity on
 //! `kubernetes.io/hostname`.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read, because each new pod gets its own.
+//!
 //! # Silent on
 //!
 //! Scaling down. Workloads that are not there, that have the same hazard without the autoscaler,

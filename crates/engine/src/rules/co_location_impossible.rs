@@ -43,6 +43,11 @@
 //! ScheduleAnyway` is enough). Or use one replica with `strategy: {type: Recreate}`, or a
 //! ReadWriteMany volume.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read. `no-node-for-volume` reports pods that are kept apart from them.
+//!
 //! # Silent on
 //!
 //! Soft constraints, and constraints that select other pods only. A spread that allows all pods on

@@ -50,6 +50,11 @@
 //!   multi-attach-guard.dev/until=TIME multi-attach-guard.dev/reason="how you know"
 //! ```
 //!
+//! # Claims
+//!
+//! * Named by the pod template: not read.
+//! * A StatefulSet's own: not read.
+//!
 //! # Silent on
 //!
 //! Nodes without attached volumes, as after a drain, and nodes that have been silent for longer

@@ -30,6 +30,11 @@
 //! apply: only the API server owns the block. `RollingUpdate` with `maxSurge: 0` and
 //! `maxUnavailable: 1` always passes. The webhook does all that by itself.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: not read.
+//! * A StatefulSet's own: not read.
+//!
 //! # Silent on
 //!
 //! `rollingUpdate: null`.

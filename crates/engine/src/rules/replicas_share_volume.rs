@@ -37,6 +37,11 @@
 //! gives each pod its own volume. Or keep all pods on one node with required pod affinity on
 //! `kubernetes.io/hostname`.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read, because each is for one pod.
+//!
 //! # Silent on
 //!
 //! Pods that cannot be on two nodes. Volumes for many nodes, claims that a StatefulSet makes for

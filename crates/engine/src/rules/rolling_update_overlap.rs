@@ -57,6 +57,11 @@
 //!   of their own keeps them apart.
 //! * A ReadWriteMany volume.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read, because each is for one pod.
+//!
 //! # Silent on
 //!
 //! Volumes with ReadWriteMany or ReadOnlyMany, drivers that do not attach

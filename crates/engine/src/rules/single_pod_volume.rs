@@ -35,6 +35,11 @@
 //! Use one replica with `strategy: {type: Recreate}`, or with RollingUpdate, `maxSurge: 0` and
 //! `maxUnavailable: 1`. Several pods at once need another access mode.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read, because each is for one pod.
+//!
 //! # Silent on
 //!
 //! Rollouts that may stop the old pod first, and Deployments with no replicas.

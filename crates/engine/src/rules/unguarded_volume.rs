@@ -42,6 +42,11 @@
 //! shared with the class parameter `shared: "yes"`. Or use storage that is attached, or
 //! shared files.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read, because each is for one pod.
+//!
 //! # Silent on
 //!
 //! Shared files (NFS, EFS), drivers that the catalog says nothing about, raw block devices

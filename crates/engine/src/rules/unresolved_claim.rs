@@ -5,7 +5,7 @@
 //! A workload that would be at fault if one of its volumes were exclusive, if even that cannot be
 //! assumed:
 //!
-//! * the claim does not exist, or is being deleted;
+//! * the claim does not exist;
 //! * its volume does not exist, or must be created by hand (class `""` or
 //!   `kubernetes.io/no-provisioner`) and none fits;
 //! * the class's provisioner is neither a CSI driver nor in the catalog;
@@ -17,8 +17,9 @@
 //!   rendered name it;
 //! * nothing attaches the disk, and nobody knows how its driver treats a second node.
 //!
-//! Also a workload with an exclusive volume in a namespace whose objects are too large or too many
-//! for the webhook to keep in memory: pods that it does not see may use the volume.
+//! Also a workload one of whose claims is being deleted, and a workload with an exclusive volume in
+//! a namespace whose objects are too large or too many for the webhook to keep in memory: pods that
+//! it does not see may use the volume.
 //!
 //! It is reported once for each workload. The outcome is `unknown`, which is never denied by
 //! default. An object with too many related objects to judge gets the same finding.
@@ -45,6 +46,12 @@
 //! Create the missing object, check its manifest together with the workload's, or give `check` the
 //! cluster's facts with `--facts`.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: read, but only those that are being deleted. The controller makes a claim
+//!   that does not exist, and each is for one pod.
+//!
 //! # Silent on
 //!
 //! Workloads for which the answer makes no difference: one pod that is never replaced while it
@@ -56,7 +63,7 @@ use hashbrown::HashSet;
 
 use super::{Hazard, On, Outcome, Rule, Scaling, Subject, codes, judge as judge_all, messages};
 use crate::analysis::attach_constraint::Missing;
-use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users};
+use crate::analysis::{Analysis, AttachConstraint, UsedVolume, own_claims, users};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::metadata::is_name;
@@ -70,7 +77,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
-    found.extend(going(analysis));
+    found.extend(going(analysis).or_else(|| own_going(analysis)));
     found.extend(unseen_users(analysis));
     if let Some(assumed) = analysis.with_unknown_as_exclusive() {
         let hazards = judge_all(Subject::Workload(&assumed));
@@ -146,6 +153,31 @@ fn going(analysis: &Analysis<'_>) -> Option<Hazard> {
     let advice = "Create it again once it is gone, or name another one.";
     let brief = format!("{claim} is being deleted: new pods stay Pending");
     Some(about_one(analysis, volume, what, advice, brief))
+}
+
+/// A StatefulSet's own claim that is being deleted: the controller makes neither the pod nor
+/// another claim until it is gone (`createPersistentVolumeClaims` in
+/// `pkg/controller/statefulset/stateful_pod_control.go`).
+fn own_going(analysis: &Analysis<'_>) -> Option<Hazard> {
+    let workload = analysis.workload;
+    let going = |name: &str| {
+        let claim = analysis.facts.view.claim(&workload.metadata.namespace, name).found();
+        claim.is_some_and(|claim| claim.metadata.is_being_deleted())
+    };
+    let own = own_claims::of(workload).find(|own| workload.has_pods() && going(&own.name))?;
+    let (claim, pod) = (&own.name, format!("{}-{}", workload.metadata.name, own.ordinal));
+    Some(Hazard {
+        field_path: own.field(),
+        volumes: vec![claim.as_str().into()],
+        what: format!(
+            "claim \"{claim}\" is being deleted, so pod {pod} is not made anew until it is gone, and then gets a new, empty volume."
+        ),
+        advice: format!(
+            "If the data matters, set persistentVolumeReclaimPolicy of its volume to Retain before pod {pod} stops."
+        ),
+        brief: format!("claim \"{claim}\" is being deleted: pod {pod} gets an empty volume"),
+        ..RULE.hazard(Outcome::Unknown)
+    })
 }
 
 fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {

@@ -28,6 +28,11 @@
 //! Write `Recreate`. In a DaemonSet use `RollingUpdate` with `maxSurge: 0`, which stops the old
 //! pod first.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: not read.
+//! * A StatefulSet's own: not read.
+//!
 //! # Silent on
 //!
 //! The types that the API server knows for the kind, and none at all, which means

@@ -53,6 +53,11 @@
 //! one after the other, and pin both to one node with a `nodeSelector`. Or back up from a
 //! snapshot, or use a ReadWriteMany volume.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: read.
+//!
 //! # Silent on
 //!
 //! Workloads that are always on one node: both are pinned to it, or affinity ties them in both
@@ -68,7 +73,7 @@ use super::{Certainty, Hazard, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::affinity::{self, OtherTargets, POD_NAME};
 use crate::analysis::company::{NoNode, Obstacle, missing_tolerations, obstacle};
 use crate::analysis::users::Visit;
-use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users, volumes};
+use crate::analysis::{Analysis, AttachConstraint, UsedVolume, own_claims, users, volumes};
 use crate::model::claim::Claim;
 use crate::model::labels::Labels;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
@@ -105,12 +110,9 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         };
         find(&analysis.with_only(volume.clone()), &volume, claim)
     };
-    for (at, template, claim) in users::made_claims(workload) {
-        let hazard = find_in_made(&claim, template, 0);
-        found.extend(hazard.map(|hazard| Hazard {
-            field_path: format!("spec.volumeClaimTemplates[{at}]"),
-            ..hazard
-        }));
+    for own in own_claims::of(workload) {
+        let hazard = find_in_made(&own.name, own.template, 0);
+        found.extend(hazard.map(|hazard| Hazard { field_path: own.field(), ..hazard }));
     }
     let own = workload.template.ephemeral.iter();
     for ((claim, template), ephemeral) in workload.ephemeral_claims().zip(own) {

@@ -40,14 +40,15 @@ impl Evaluation<'_> {
             // The API server reports it itself, and knows its own feature gates.
             hazards.retain(|hazard| hazard.rule != codes::UNSUPPORTED_STRATEGY);
         }
+        let unseen = analysis.unseen_claims();
         if hazards.is_empty() {
-            return None;
+            return Some(Verdict { notices: vec![unseen?], ..Verdict::default() });
         }
         let existing =
             previous.map(|old| self.existing(&analysis, old, &hazards)).unwrap_or_default();
         let (metadata, kind) = (&workload.metadata, workload.kind.name());
         let controlled = self.owner_is_real(metadata);
-        Some(self.with_policy(metadata, kind, controlled, |resolved| {
+        let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
             let decisions = Decisions {
                 resolved,
                 existing: &existing,
@@ -56,7 +57,9 @@ impl Evaluation<'_> {
                 ship_now: OnceCell::new(),
             };
             self.findings_in_mode(&capped, previous, hazards, &decisions)
-        }))
+        });
+        verdict.notices.extend(unseen);
+        Some(verdict)
     }
 
     /// The answer that the mode asks for: the findings, with remedies or with a patch.
