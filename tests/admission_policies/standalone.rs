@@ -55,7 +55,7 @@ impl Template {
             ("/metadata", &self.metadata),
         ] {
             if !changes.is_null() {
-                merge(object.pointer_mut(pointer).unwrap(), changes.clone());
+                merge(object.pointer_mut(pointer).unwrap(), changes);
             }
         }
         object
