@@ -8,8 +8,10 @@ use serde_json::Value;
 use super::scope::{APPLIED_TOGETHER, Context};
 use super::unused_suppressions;
 use engine::model::object::Object;
+use engine::model::words::listed;
+use engine::model::workload::Workload;
 use engine::policy::Action;
-use engine::rules::{Outcome, codes};
+use engine::rules::{Certainty, Outcome, codes};
 use engine::snapshot::{Overlay, View};
 use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
 use manifest::helm_hook::HelmHook;
@@ -86,10 +88,10 @@ impl<'c> Subject<'c> {
         evaluate(&review, View::new(&parsed.facts, &overlay), effective)
     }
 
-    /// Whether facts about a claim that the object uses are only assumed, or a kustomization that
-    /// was not rendered may change the object.
+    /// Whether facts about a claim that the object uses are only assumed, the object is incomplete,
+    /// or a kustomization that was not rendered may change it.
     pub(super) fn rests_on_an_assumption(&self) -> bool {
-        if self.context.doubt(self.known).is_some() {
+        if self.known.incomplete().is_some() || self.context.doubt(self.known).is_some() {
             return true;
         }
         let Object::Workload(workload) = &self.known.object else {
@@ -106,8 +108,8 @@ impl<'c> Subject<'c> {
         let verdict = self.verdict(effective, Mode::Propose);
         let (findings, notices) = (verdict.findings, verdict.notices);
         let unused = unused_suppressions::on_object(context, known, &findings);
-        if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty()
-        {
+        let is_silent = findings.is_empty() && notices.is_empty() && unused.is_empty();
+        if is_silent && known.notes.is_empty() && known.incomplete().is_none() {
             return None;
         }
         let annotations = self.spot("metadata.annotations");
@@ -170,13 +172,34 @@ impl<'c> Subject<'c> {
             finding.assume("unless the release changes it");
             finding.message += &format!(" {unknown} may change this.");
         }
+        if let Some(incomplete) = known.incomplete() {
+            let fields = listed(&incomplete.fields, "and");
+            // A guess has a condition already.
+            if finding.certainty != Certainty::Assumed {
+                finding.assume("unless the missing part changes it");
+            }
+            finding.message += &format!(" The manifest lacks {fields}, so this is an assumption.");
+        } else if self.depends_on_incomplete(finding) {
+            finding.assume("likely");
+        }
         if let Some(doubt) = context.doubt(known) {
             finding.assume("unless rendering changes it");
             finding.message += &format!(" {doubt}, which was not rendered, may change this.");
         }
         notices
     }
+
+    /// Whether the finding depends on an incomplete workload that uses the same volume.
+    fn depends_on_incomplete(&self, finding: &Finding) -> bool {
+        let uses = |workload: &Workload| {
+            workload.template.claims().any(|claim| finding.volumes.contains(claim))
+        };
+        ABOUT_OTHERS.contains(&finding.rule) && self.context.incomplete().any(uses)
+    }
 }
+
+/// The rules about an object and a workload besides it.
+const ABOUT_OTHERS: [&str; 2] = [codes::WORKLOADS_SHARE_VOLUME, codes::AUTOSCALER_EXCEEDS_VOLUME];
 
 /// The notice that replaces a finding if nobody needs to act on it.
 fn as_notice(known: &Item, finding: &Finding) -> Option<String> {

@@ -11,6 +11,7 @@ use super::text::Text;
 use engine::model::Text as Name;
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
+use manifest::completeness::Completeness;
 use manifest::objects::Item;
 use report::Unread;
 
@@ -39,6 +40,10 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     let texts = &reading.texts;
     for known in &mut reading.objects {
         let text = &texts[known.place.source];
+        if text.doubt.is_some() {
+            // The fields may come from what was not rendered.
+            known.completeness = Completeness::Whole;
+        }
         let release = text.release().and_then(|release| release.namespace.as_deref());
         match text.namespace.as_deref().or(release) {
             Some(namespace) => known.put_into(namespace),
@@ -68,6 +73,7 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     let summary = &mut reading.summary;
     summary.judged = objects.iter().filter(|known| known.is_judged()).count();
     summary.facts = objects.len() - summary.judged;
+    summary.incomplete = objects.iter().filter(|known| known.incomplete().is_some()).count();
     summary.unreadable = reading.unread.len();
     Parsed {
         facts_have_classes: !facts.view().storage_classes().is_empty(),

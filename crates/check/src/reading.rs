@@ -66,14 +66,24 @@ impl Reading {
             let source = named.get(error.file.as_str()).copied();
             unread(error, source, files)
         }));
+        let mut nameless = HashMap::new();
         for mut item in read.items {
             item.place.source += first;
             let text = &texts[item.place.source];
-            if item.missing.is_some() || self.neighbours.have_as_patch(text) {
+            if item.is_part() || self.neighbours.have_as_patch(text) {
                 summary.fragments += 1;
-            } else {
-                self.objects.push(item);
+                continue;
             }
+            if item.reference.name.is_empty() {
+                // Two objects without a name are not one object.
+                let count = nameless.entry((item.place.source, item.object.kind())).or_insert(0);
+                *count += 1;
+                item.call(&match count {
+                    1 => "(no name)".to_owned(),
+                    count => format!("(no name {count})"),
+                });
+            }
+            self.objects.push(item);
         }
         for mut delivery in read.deliveries {
             delivery.place.source += first;

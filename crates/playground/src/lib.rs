@@ -140,7 +140,8 @@ impl Checked {
         })
     }
 
-    /// The summary as a sentence, the objects with their findings, and further messages as HTML.
+    /// The summary as a sentence, the objects with their findings, and messages before and after
+    /// them as HTML.
     /// The parts of a finding that are shown only when it is opened are in [`Self::details`].
     pub fn verdict(&self) -> String {
         let mut count = 0;
@@ -166,6 +167,7 @@ impl Checked {
         json!({
             "summary": report::summary(&self.report.summary) + why_nothing_was_judged(&self.report.summary),
             "objects": objects.collect::<Vec<_>>(),
+            "incomplete": self.report.incomplete(),
             "asides": self.report.asides(),
         })
         .to_string()

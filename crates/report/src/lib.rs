@@ -77,6 +77,9 @@ pub struct Report {
     /// The findings in the order in which they are reported, including those that the policy
     /// ignores, with [`Action::Ignore`].
     pub findings: Vec<Located>,
+    /// The notices about objects that lack required fields, and whose findings are therefore
+    /// assumptions. They come before the findings.
+    pub incomplete: Vec<Notice>,
     /// Further notices, for example about annotations or about the way a manifest is written.
     pub notices: Vec<Notice>,
     /// The files or documents that could not be read.
@@ -326,6 +329,8 @@ pub struct Summary {
     pub files: usize,
     /// The number of judged objects.
     pub judged: usize,
+    /// The number of judged objects that lack fields that the API server requires.
+    pub incomplete: usize,
     /// The number of objects that were only facts: classes, volumes, nodes and others.
     pub facts: usize,
     /// The number of objects of each kind that has no pods and no volumes.
@@ -339,8 +344,7 @@ pub struct Summary {
     pub unopened: BTreeMap<String, usize>,
     /// The number of templates: documents that must be rendered before they can be judged.
     pub templates: usize,
-    /// The number of parts of objects: patches, and objects that the API server would refuse as
-    /// incomplete.
+    /// The number of parts of objects, such as patches.
     pub fragments: usize,
     /// The number of links in directories that were not followed, because they lead out of the
     /// directory or nowhere.
@@ -469,6 +473,12 @@ impl Report {
     /// The pictures, the remedy and the full text of each finding.
     pub fn details(&self) -> String {
         let html = html::details(&self.made_safe()).into_string();
+        safe::lines(&html).into_owned()
+    }
+
+    /// The notices about incomplete objects, which come before the findings.
+    pub fn incomplete(&self) -> String {
+        let html = html::incomplete(&self.made_safe()).into_string();
         safe::lines(&html).into_owned()
     }
 

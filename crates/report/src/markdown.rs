@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 
 use super::live::Stuck;
-use super::{Fix, Located, Report, Severity, words};
+use super::{Fix, Located, Notice, Report, Severity, words};
 use engine::verdict::Proposal;
 
 /// The first line of every comment; it is not shown.
@@ -29,10 +29,12 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let (place, message) = (code(&unread.place()), prose(&unread.message));
         format!("\n**error** {place}: {message}\n")
     });
-    let notices = report.notices.iter().map(|notice| line("note", &notice.sentence()));
+    let notice = |notice: &Notice| line("note", &notice.sentence());
+    let incomplete = report.incomplete.iter().map(notice);
+    let notices = report.notices.iter().map(notice);
     let unopened = words::unopened(report).into_iter().map(|sentence| line("note", &sentence));
     let mut left_out = 0;
-    let entries = stuck.chain(findings).chain(unread).chain(notices);
+    let entries = stuck.chain(incomplete).chain(findings).chain(unread).chain(notices);
     for entry in entries.chain(unopened).chain(overrides).chain(open) {
         if page.len() + entry.len() > LONGEST {
             left_out += 1;

@@ -19,7 +19,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let unopened =
         words::unopened(report).into_iter().map(|sentence| notification("note", &sentence, None));
     let unread: Vec<Value> = report.unread.iter().map(unread).chain(unopened).collect();
-    let notices: Vec<Value> = report.notices.iter().map(notice).collect();
+    let notices: Vec<Value> = report.incomplete.iter().chain(&report.notices).map(notice).collect();
     let sarif = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",

@@ -11,7 +11,9 @@ use annotate_snippets::{
 
 use super::live::{Owner, Stuck};
 use super::words::folded;
-use super::{Excerpt, Line, Located, Place, Report, Severity, Style, WIDEST, concise, safe, words};
+use super::{
+    Excerpt, Line, Located, Notice, Place, Report, Severity, Style, WIDEST, concise, safe, words,
+};
 use engine::model::words::some;
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
@@ -64,8 +66,8 @@ struct Said<'r> {
     helps: Vec<(&'r str, String)>,
 }
 
-/// Prints a block for each stuck volume and each object with findings, then suppressions and
-/// notices. The blocks of a cluster are grouped by namespace.
+/// Prints the notices about incomplete objects, a block for each stuck volume and each object with
+/// findings, then suppressions and other notices. The blocks of a cluster are grouped by namespace.
 fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let renderer =
         if style.colour { Renderer::styled() } else { Renderer::plain() }.term_width(style.width);
@@ -73,6 +75,13 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     let print = |group: Group<'_>, to: &mut dyn Write| {
         writeln!(to, "{}\n", without_empty_frame(&renderer.render(&[group])))
     };
+    let notice = |notice: &Notice, to: &mut dyn Write| {
+        let group = Group::with_title(Level::NOTE.primary_title(notice.sentence()));
+        print(group.elements(notice.place.as_ref().map(origin)), to)
+    };
+    for incomplete in &report.incomplete {
+        notice(incomplete, out)?;
+    }
     let mut in_lines = 0;
     for section in words::sections(report) {
         if let Some(counts) = section.counts {
@@ -105,9 +114,8 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         let group = Group::with_title(Level::INFO.with_name("suppressed").primary_title(title));
         print(group.elements(located.place.as_ref().map(origin)), out)?;
     }
-    for notice in &report.notices {
-        let group = Group::with_title(Level::NOTE.primary_title(notice.sentence()));
-        print(group.elements(notice.place.as_ref().map(origin)), out)?;
+    for other in &report.notices {
+        notice(other, out)?;
     }
     let unopened = words::unopened(report);
     for sentence in &unopened {

@@ -24,7 +24,11 @@ pub fn summary(summary: &Summary) -> String {
         text += &format!("; {}", amount(summary.notices, "note"));
     }
     let judged = amount(summary.judged, "object");
-    text += &format!(". {judged} checked in {}", origin(summary));
+    let incomplete = match summary.incomplete {
+        0 => String::new(),
+        number => format!(" ({number} incomplete)"),
+    };
+    text += &format!(". {judged}{incomplete} checked in {}", origin(summary));
     if !summary.skipped.is_empty() {
         text += &format!(", {}", skipped(&summary.skipped));
     }
@@ -57,7 +61,11 @@ fn findings(summary: &Summary) -> String {
         (0, 0) => format!(
             "No {}findings{}",
             if new { "new " } else { "" },
-            if summary.unopened.is_empty() { "" } else { " in the judged objects" },
+            match (summary.incomplete, summary.unopened.is_empty()) {
+                (0, true) => "",
+                (0, false) => " in the judged objects",
+                _ => " in the judged parts",
+            },
         ),
         (errors, warnings) if new => format!("New: {}", severities(errors, warnings)),
         (errors, warnings) => severities(errors, warnings),

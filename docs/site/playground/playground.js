@@ -177,7 +177,8 @@ function check() {
       checked?.free();
       checked = undefined;
       checked = ask(({ Checked }) => new Checked(text, facts, Date.now()));
-      const { summary, objects, asides } = JSON.parse(checked.verdict());
+      const { summary, incomplete, objects, asides } = JSON.parse(checked.verdict());
+      $("found").insertAdjacentHTML("beforeend", incomplete);
       $("found").append(...objects.map(card));
       $("found").insertAdjacentHTML("beforeend", asides);
       found = objects.flatMap(({ findings }) => findings);

@@ -82,7 +82,7 @@ pub(crate) struct CheckOptions {
     #[arg(long, conflicts_with = "fix")]
     pub diff: bool,
 
-    /// Remedy for --fix and --diff: auto, recreate, zero-surge, drop-leftover or colocate
+    /// Remedy for --fix and --diff: auto, drop-leftover, colocate, or recreate or zero-surge, which also repair guesses
     #[arg(long, value_name = "REMEDY", value_parser = remedy)]
     pub remedy: Option<RemedyChoice>,
 }
@@ -156,7 +156,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
     let hints = Hints {
         fix: options.fix,
         diff: options.diff,
-        names_remedy: options.remedy.is_some(),
+        remedy: options.remedy,
         knows_cluster: options.reads_cluster() || !options.facts.is_empty(),
     };
     hints.add_to(&mut report);

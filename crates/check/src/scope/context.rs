@@ -26,6 +26,8 @@ pub(crate) struct Context<'p> {
     pub(crate) parsed: &'p Parsed,
     pub(crate) cluster: Snapshot,
     pub(crate) order: BatchOrder,
+    /// The numbers of the incomplete ones.
+    incomplete: Vec<usize>,
     /// The name of something that was not rendered and may change one of them.
     doubt: Option<&'p str>,
     notes: Notes,
@@ -67,6 +69,15 @@ impl<'p> Context<'p> {
     /// that matter for the object in this context.
     pub(crate) fn doubt(&self, known: &Item) -> Option<&'p str> {
         self.parsed.text(known).doubt.as_deref().or(self.doubt)
+    }
+
+    /// The incomplete workloads.
+    pub(crate) fn incomplete(&self) -> impl Iterator<Item = &'p Workload> {
+        let objects = &self.parsed.reading.objects;
+        self.incomplete.iter().filter_map(|number| match &objects[*number].object {
+            Object::Workload(workload) => Some(workload),
+            _ => None,
+        })
     }
 
     /// The notes on assumptions in the judgement of the object with the number `number`.
@@ -126,6 +137,11 @@ impl<'p> Scopes<'p> {
             cluster,
             order: BatchOrder::of(taken.iter().map(|number| (*number, self.object(*number)))),
             doubt: doubts.flatten().next(),
+            incomplete: taken
+                .iter()
+                .copied()
+                .filter(|number| self.parsed.reading.objects[*number].incomplete().is_some())
+                .collect(),
             notes: walk.notes,
         }
     }

@@ -16,8 +16,11 @@
 //! # Example
 //!
 //! ```yaml
+//! apiVersion: v1
 //! kind: PersistentVolumeClaim
+//! metadata: {name: data}
 //! spec:
+//!   accessModes: [ReadWriteOnce]
 //!   storageClassName: azureDisk
 //! ```
 //!

@@ -15,10 +15,16 @@
 //! # Example
 //!
 //! ```yaml
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata: {name: web}
 //! spec:
 //!   strategy:
 //!     type: Recreate
 //!     rollingUpdate: {maxSurge: 25%, maxUnavailable: 25%}
+//!   template:
+//!     spec:
+//!       containers: [{name: web, image: nginx}]
 //! ```
 //!
 //! # What to do

@@ -28,6 +28,11 @@
 //! spec:
 //!   accessModes: [ReadWriteMany]
 //!   csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1, fsType: ext4}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: media}
+//! spec: {accessModes: [ReadWriteMany], storageClassName: "", volumeName: media}
 //! ```
 //!
 //! # What to do

@@ -27,17 +27,28 @@
 //! # Example
 //!
 //! ```yaml
-//! # The bound volume is in zone a; all nodes of pool "new" are in zone b.
+//! # The claim waits for the scheduler, and a pod that names its node never meets it.
 //! apiVersion: apps/v1
 //! kind: Deployment
 //! metadata: {name: mail}
 //! spec:
 //!   template:
 //!     spec:
-//!       nodeSelector: {pool: new}
+//!       nodeName: n1
 //!       volumes:
 //!       - name: mail
 //!         persistentVolumeClaim: {claimName: mail}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: mail}
+//! spec: {accessModes: [ReadWriteOnce], storageClassName: fast}
+//! ---
+//! apiVersion: storage.k8s.io/v1
+//! kind: StorageClass
+//! metadata: {name: fast}
+//! provisioner: ebs.csi.aws.com
+//! volumeBindingMode: WaitForFirstConsumer
 //! ```
 //!
 //! # What to do

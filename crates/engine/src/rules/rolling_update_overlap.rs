@@ -43,7 +43,12 @@
 //!     spec:
 //!       volumes:
 //!       - name: data
-//!         persistentVolumeClaim: {claimName: data} # ReadWriteOnce
+//!         persistentVolumeClaim: {claimName: data}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: data}
+//! spec: {accessModes: [ReadWriteOnce], storageClassName: gp3}
 //! ```
 //!
 //! # What to do

@@ -18,7 +18,6 @@
 //! # Example
 //!
 //! ```yaml
-//! # Deployment "web" uses claim "media" with level s0:c10,c20; and
 //! apiVersion: batch/v1
 //! kind: Job
 //! metadata: {name: resize}
@@ -26,9 +25,42 @@
 //!   template:
 //!     spec:
 //!       securityContext: {seLinuxOptions: {level: "s0:c30,c40"}}
+//!       containers:
+//!       - {name: resize, image: resize, volumeMounts: [{name: media, mountPath: /media}]}
 //!       volumes:
 //!       - name: media
 //!         persistentVolumeClaim: {claimName: media}
+//! ---
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata: {name: web}
+//! spec:
+//!   template:
+//!     spec:
+//!       securityContext: {seLinuxOptions: {level: "s0:c10,c20"}}
+//!       containers:
+//!       - {name: web, image: web, volumeMounts: [{name: media, mountPath: /media}]}
+//!       volumes:
+//!       - name: media
+//!         persistentVolumeClaim: {claimName: media}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: media}
+//! spec: {accessModes: [ReadWriteMany], storageClassName: cephfs, volumeName: media}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolume
+//! metadata: {name: media}
+//! spec:
+//!   accessModes: [ReadWriteMany]
+//!   storageClassName: cephfs
+//!   csi: {driver: cephfs.csi.ceph.com, volumeHandle: media}
+//! ---
+//! apiVersion: storage.k8s.io/v1
+//! kind: CSIDriver
+//! metadata: {name: cephfs.csi.ceph.com}
+//! spec: {attachRequired: false, seLinuxMount: true}
 //! ```
 //!
 //! # What to do

@@ -27,7 +27,12 @@
 //!     spec:
 //!       volumes:
 //!       - name: data
-//!         persistentVolumeClaim: {claimName: ledger} # ReadWriteOncePod
+//!         persistentVolumeClaim: {claimName: ledger}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: ledger}
+//! spec: {accessModes: [ReadWriteOncePod], storageClassName: gp3}
 //! ```
 //!
 //! # What to do

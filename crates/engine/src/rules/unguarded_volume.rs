@@ -33,7 +33,17 @@
 //!     spec:
 //!       volumes:
 //!       - name: index
-//!         persistentVolumeClaim: {claimName: index} # provisioner zfs.csi.openebs.io
+//!         persistentVolumeClaim: {claimName: index}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: index}
+//! spec: {accessModes: [ReadWriteOnce], storageClassName: zfs}
+//! ---
+//! apiVersion: storage.k8s.io/v1
+//! kind: StorageClass
+//! metadata: {name: zfs}
+//! provisioner: zfs.csi.openebs.io
 //! ```
 //!
 //! # What to do

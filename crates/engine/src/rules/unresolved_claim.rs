@@ -32,7 +32,9 @@
 //! # Example
 //!
 //! ```yaml
+//! apiVersion: apps/v1
 //! kind: Deployment
+//! metadata: {name: web}
 //! spec:
 //!   template:
 //!     spec:

@@ -22,7 +22,9 @@
 //! # Example
 //!
 //! ```yaml
+//! apiVersion: v1
 //! kind: PersistentVolumeClaim
+//! metadata: {name: data}
 //! spec:
 //!   storageClassName: gp3 # ebs.csi.aws.com
 //!   accessModes: [ReadWriteMany]

@@ -21,6 +21,9 @@
 //! metadata: {name: sessions}
 //! spec:
 //!   strategy: {type: recreate}
+//!   template:
+//!     spec:
+//!       containers: [{name: sessions, image: redis}]
 //! ```
 //!
 //! # What to do

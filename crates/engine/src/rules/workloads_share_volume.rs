@@ -30,7 +30,6 @@
 //! # Example
 //!
 //! ```yaml
-//! # Deployment "web" uses claim "data" (ReadWriteOnce); so does:
 //! apiVersion: batch/v1
 //! kind: CronJob
 //! metadata: {name: backup}
@@ -43,6 +42,22 @@
 //!           volumes:
 //!           - name: data
 //!             persistentVolumeClaim: {claimName: data}
+//! ---
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata: {name: web}
+//! spec:
+//!   strategy: {type: Recreate}
+//!   template:
+//!     spec:
+//!       volumes:
+//!       - name: data
+//!         persistentVolumeClaim: {claimName: data}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: data}
+//! spec: {accessModes: [ReadWriteOnce], storageClassName: gp3}
 //! ```
 //!
 //! # What to do

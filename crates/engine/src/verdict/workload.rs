@@ -19,7 +19,8 @@ use crate::policy::keys::{ACTION, REASON, UNTIL, WHY_NOW};
 use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness};
 use crate::remedy::applied::{Applied, states_strategy};
 use crate::rules::{
-    Hazard, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload, recreate_once,
+    Certainty, Hazard, Outcome, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload,
+    recreate_once,
 };
 
 impl Evaluation<'_> {
@@ -324,7 +325,12 @@ impl Decisions<'_> {
             decision.lowered = None;
         }
         if let Mode::Repair { remedy } = self.mode {
-            if decision.action == Action::Deny {
+            let repairs_guess = decision.action == Action::Warn
+                && hazard.certainty == Certainty::Assumed
+                && hazard.outcome != Outcome::Delay
+                && decision.lowered.is_none()
+                && remedy.is_some_and(RemedyChoice::suits_every_class);
+            if decision.action == Action::Deny || repairs_guess {
                 decision.action = Action::Fix;
             }
             decision.remedy = remedy.unwrap_or(decision.remedy);

@@ -41,6 +41,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
                 }
                 main {
                     (counts(report))
+                    (incomplete(report))
                     @for section in words::sections(report) { (self::section(&section)) }
                     (overrides(report))
                     (asides(report))
@@ -305,20 +306,28 @@ fn overrides(report: &Report) -> Markup {
     }
 }
 
+/// The notices about incomplete objects.
+pub(super) fn incomplete(report: &Report) -> Markup {
+    aside("Incomplete", sentences(&report.incomplete))
+}
+
+fn sentences(notices: &[Notice]) -> Vec<Markup> {
+    notices.iter().map(|notice| html! { (notice.sentence()) }).collect()
+}
+
 /// The contents of the report other than findings.
 pub(super) fn asides(report: &Report) -> Markup {
-    let sentences = |all: &[String]| all.iter().map(|sentence| html! { (sentence) }).collect();
+    let listed = |all: &[String]| all.iter().map(|sentence| html! { (sentence) }).collect();
     let suppressed = report.suppressed().map(|(reason, located)| {
         let finding = &located.finding;
         html! { code { (finding.rule) } " on " (finding.object) ": " (reason) }
     });
-    let notices: Vec<String> = report.notices.iter().map(Notice::sentence).collect();
     let unread = report.unread.iter().map(|unread| html! { (unread.file) ": " (unread.message) });
     html! {
-        (aside("Not seen", sentences(&report.open)))
+        (aside("Not seen", listed(&report.open)))
         (aside("Suppressed", suppressed.collect()))
-        (aside("Notices", sentences(&notices)))
-        (aside("Not looked into", sentences(&words::unopened(report))))
+        (aside("Notices", sentences(&report.notices)))
+        (aside("Not looked into", listed(&words::unopened(report))))
         (aside("Could not be read", unread.collect()))
     }
 }

@@ -363,7 +363,7 @@ fn json_has_the_documented_shape() {
     assert_eq!(
         json["summary"],
         json!({
-            "files": 3, "judged": 4, "facts": 1, "skipped": {"Secret": 1, "Service": 2}, "others": 1, "templates": 0, "fragments": 0, "links": 0,
+            "files": 3, "judged": 4, "incomplete": 0, "facts": 1, "skipped": {"Secret": 1, "Service": 2}, "others": 1, "templates": 0, "fragments": 0, "links": 0,
             "rendered": 2, "unopened": {"chart": 1, "HelmRelease": 3}, "notices": 1,
             "deny": 1, "fix": 0, "warn": 1, "suppressed": 1, "unreadable": 1,
         })
@@ -465,6 +465,34 @@ fn junit_makes_a_suite_of_each_file_and_a_test_of_each_finding() {
 #[test]
 fn concise_is_a_line_each() {
     insta::assert_snapshot!(written(&report(), Format::Concise));
+}
+
+#[test]
+fn incomplete_objects_are_named_before_the_findings() {
+    let mut report = report();
+    let text = "spec.selector is missing.";
+    report.incomplete = vec![Notice { text: text.to_owned(), ..report.notices[0].clone() }];
+    for (format, finding) in [
+        (Format::Text, "error[rolling-update-overlap]"),
+        (Format::Wide, "error[rolling-update-overlap]"),
+        (Format::Concise, "error[rolling-update-overlap]"),
+        (Format::Github, "title=rolling-update-overlap"),
+        (Format::Markdown, "`rolling-update-overlap`"),
+        (Format::Html, "<article"),
+        (Format::Junit, "shop/web: rolling-update-overlap"),
+    ] {
+        let written = written(&report, format);
+        let at = |part: &str| written.find(part).unwrap_or_else(|| panic!("{part}\n{written}"));
+        assert!(at(text) < at(finding), "{written}");
+    }
+    let junit = written(&report, Format::Junit);
+    assert!(junit.contains(&format!("<skipped message=\"{text}\"/>")), "{junit}");
+    let json: Value = serde_json::from_str(&written(&report, Format::Json)).unwrap();
+    let flags = [&json["notices"][0]["incomplete"], &json["notices"][1]["incomplete"]];
+    assert_eq!(flags, [&json!(true), &Value::Null]);
+    let sarif: Value = serde_json::from_str(&written(&report, Format::Sarif)).unwrap();
+    let notification = &sarif["runs"][0]["invocations"][0]["toolConfigurationNotifications"][0];
+    assert_eq!(notification["message"]["text"], format!("Deployment shop/old: {text}"));
 }
 
 #[test]
