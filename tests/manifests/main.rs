@@ -30,6 +30,7 @@ mod release;
 mod removed;
 mod rendered;
 mod requests;
+mod wrong_clocks;
 
 use std::path::{Path, PathBuf};
 

@@ -15,7 +15,7 @@ use x509_parser::prelude::FromDer;
 use super::pem;
 
 /// Certificates are valid from this long before they are issued, because clocks differ.
-const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
+pub(super) const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
 
 /// A CA with its key.
 pub(super) struct Authority {
