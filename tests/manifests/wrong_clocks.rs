@@ -58,8 +58,8 @@ impl<'a> Replica<'a> {
 
 /// The CA in the Secret, if there is one.
 fn authority(plane: &ControlPlane) -> Option<String> {
-    let secrets = plane.get(&["secrets", "-n", NAMESPACE]);
-    let secrets = secrets["items"].as_array().unwrap();
+    let list = plane.get(&["secrets", "-n", NAMESPACE]);
+    let secrets = list["items"].as_array().unwrap();
     let secret = secrets.iter().find(|secret| secret["metadata"]["name"] == SECRET)?;
     Some(pem(&secret["data"]["ca.crt"]))
 }

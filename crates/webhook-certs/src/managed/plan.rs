@@ -106,7 +106,8 @@ pub(super) struct Patch<'a> {
 
 impl<'a> Seen<'a> {
     /// The next steps. If there is something to write, the others are for the case that the write
-    /// fails. Nothing is written if the clocks disagree: it could be invalid by either of them.
+    /// fails. A replica whose clock disagrees with the API server's only serves the certificate of
+    /// the others.
     pub(super) fn plan(&self, spread: Spread) -> RotationPlan<'a> {
         let plan = match self.stored {
             IssuedSecret::Absent => RotationPlan::writing(Write::Authority(Reason::Absent)),
@@ -128,8 +129,7 @@ impl<'a> Seen<'a> {
     fn write(&self, issued: &'a Issued) -> Option<Write<'a>> {
         let Issued { authority, pair } = issued;
         let now = self.clocks.now();
-        let authority_fault = fault("CA", authority.not_before(), authority.not_after(), now);
-        if let Some(reason) = authority_fault {
+        if let Some(reason) = fault("CA", authority.not_before(), authority.not_after(), now) {
             return Some(Write::Authority(reason));
         }
         let lacks_name = || self.names.iter().any(|name| !pair.is_for(name));
