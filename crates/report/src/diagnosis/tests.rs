@@ -617,6 +617,51 @@ fn a_case_in_brief_has_one_way_out_and_at_most_twenty_lines() {
     }
 }
 
+/// Commands that cost data if they are run too early, and the condition that stands before each.
+const DANGEROUS: [(&str, &str); 5] = [
+    ("out-of-service=", "powered off"),
+    ("/metadata/finalizers", "attached to no machine"),
+    (" --force", "powered off"),
+    ("delete volumeattachment", "attached to no machine"),
+    ("delete pvc/", "holds no data"),
+];
+
+/// A condition behind the command, or on another page, does not help a reader who pastes it.
+fn assert_conditions_come_first(place: &str, text: &str) {
+    let line = one_line(text);
+    for (command, condition) in DANGEROUS {
+        for (at, _) in line.match_indices(command).filter(|(at, _)| !line[..*at].ends_with("with"))
+        {
+            assert!(
+                line[..at].contains(condition),
+                "{place}: {command} without {condition}\n{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_dangerous_command_stands_alone() {
+    let written = Written::read();
+    for case in &written.cases {
+        let diagnosis = written.cluster(&case.cluster).but(&case.changes).diagnose();
+        for ways in [Ways::Safest, Ways::All] {
+            let mut out = Vec::new();
+            write(&diagnosis, Format::Text, ways, &mut out).unwrap();
+            assert_conditions_come_first(&case.cluster, &String::from_utf8(out).unwrap());
+        }
+        let json = self::written(&diagnosis, Format::Json);
+        assert_conditions_come_first(&case.cluster, &json);
+    }
+    for known in explanations() {
+        assert_conditions_come_first(known.searched, known.fix);
+    }
+    let runbook = include_str!("../../../../docs/runbook.md");
+    for section in runbook.split("\n## ").skip(1) {
+        assert_conditions_come_first("the runbook", section);
+    }
+}
+
 /// Every way out that an operator would undo names the operator's object.
 #[test]
 fn operators_are_named() {

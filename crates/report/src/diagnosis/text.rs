@@ -72,17 +72,14 @@ fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out)?;
     paragraph(out, "  ", &case.explanation)?;
-    let way_out = case.steps.iter().position(|step| step.purpose == Purpose::WayOut);
-    let mut shown = 0;
-    for (at, step) in case.steps.iter().enumerate() {
-        // Without the steps before it, the way out could do harm.
-        if step.purpose == Purpose::Before || way_out == Some(at) {
+    let safest = case.safest();
+    for (at, step) in safest.iter().enumerate() {
+        if at == 0 || step.purpose == Purpose::WayOut {
             writeln!(out)?;
-            one_step(step, "", out)?;
-            shown += 1;
         }
+        one_step(step, "", out)?;
     }
-    match case.steps.len() - shown {
+    match case.steps.len() - safest.len() {
         0 => Ok(()),
         more => writeln!(
             out,

@@ -75,17 +75,17 @@ fn unheard(node: &Examined) -> String {
     format!("Node {name} has the volume and does not answer: Ready is {ready}, and {lease}.")
 }
 
-/// The check that somebody must make before they run [`taint`].
-fn power(node: &Examined) -> String {
+/// The condition of [`taint`]. To bring the machine back costs least, so it is named first.
+fn power(node: &Examined) -> SuggestedAction {
     let name = &node.name;
     let known = if node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
         "The taint node.cloudprovider.kubernetes.io/shutdown says that the cloud has shut it down; make sure that it stays down."
     } else {
         "Neither Kubernetes nor this program can see that."
     };
-    format!(
-        "Look at the machine itself, in the console of your cloud or data centre: {name} must be powered off. {known}"
-    )
+    SuggestedAction::condition(&format!(
+        "Bring the machine back if you can: its kubelet then ends the old pod and lets the volume go, and nothing is lost. If you cannot, {name} must be powered off: look at the machine itself, in the console of your cloud or data centre. {known}"
+    ))
 }
 
 /// The command to run once the machine is off, and the damage if it is run too early.
@@ -94,7 +94,7 @@ fn taint(waiting: &WaitingPod<'_>, name: &str) -> SuggestedAction {
     SuggestedAction::way_out(
         waiting.kubectl(&["taint", "node", name, &taint]),
         &format!(
-            "The pods of {name} are deleted and their volumes detached, in seconds. If the machine is not off, both nodes write to one disk and the data is lost."
+            "Only for a machine that is off: otherwise both nodes write to one disk and the data is lost. The pods of {name} are deleted and their volumes detached, in seconds."
         ),
     )
 }
@@ -115,18 +115,18 @@ fn steps(waiting: &WaitingPod<'_>, node: &Examined) -> Vec<SuggestedAction> {
             waiting,
             "Time. Do not delete the VolumeAttachment by hand: if the machine still runs, both nodes write to one disk.",
         );
-        return delete(Purpose::WayOut).filter(|_| node.out_of_service).chain([wait]).collect();
+        let mut steps: Vec<_> =
+            delete(Purpose::WayOut).filter(|_| node.out_of_service).chain([wait]).collect();
+        if steps.len() > 1 {
+            steps.insert(0, power(node));
+        }
+        return steps;
     }
-    let check = [
-        SuggestedAction::check(
-            waiting.kubectl(&["get", "node", name, "-o", "wide"]),
-            "Nothing. Where the node is Ready again, the volume is released by itself.",
-        ),
-        SuggestedAction::note(
-            "If you can bring the machine back, do that: its kubelet ends the old pod and lets the volume go, and nothing can be lost. Go on only if you cannot.",
-        ),
-        SuggestedAction::note(&power(node)),
-    ];
+    let look = SuggestedAction::new(
+        Purpose::Before,
+        waiting.kubectl(&["get", "node", name, "-o", "wide"]),
+        "Nothing. Where the node is Ready again, the volume is released by itself.",
+    );
     let untaint = SuggestedAction::new(
         Purpose::Afterwards,
         waiting.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
@@ -136,12 +136,12 @@ fn steps(waiting: &WaitingPod<'_>, node: &Examined) -> Vec<SuggestedAction> {
         .owner_pod()
         .filter(|owner| users(waiting, node).any(|pod| pod.meta.name == **owner));
     let owned = owner.map(|owner| {
-        SuggestedAction::note(&format!(
+        SuggestedAction::condition(&format!(
             "Claim \"{}\" belongs to pod {owner} on {name}, whose ephemeral volume it backs: the taint deletes that pod, and the claim and its data with it.",
             waiting.claim
         ))
     });
-    check
+    [look, power(node)]
         .into_iter()
         .chain(owned)
         .chain([taint(waiting, name)])
