@@ -15,6 +15,7 @@ mod moved_pin;
 mod no_node;
 mod node_lost;
 mod node_name;
+mod node_not_ready;
 mod other;
 mod replicas;
 mod rollout_overlap;
@@ -86,7 +87,7 @@ pub static CAUSES: &[Cause] = &[
     },
     Cause {
         code: "node-lost",
-        title: "The node that has the volume is lost",
+        title: "The node of the volume is lost",
         passes: false,
         needs_documents: false,
         judge: node_lost::judge,
@@ -181,6 +182,13 @@ pub static CAUSES: &[Cause] = &[
         passes: false,
         needs_documents: true,
         judge: shared_claim::judge,
+    },
+    Cause {
+        code: "node-not-ready",
+        title: "The node on which the pod is to start is not Ready",
+        passes: false,
+        needs_documents: false,
+        judge: node_not_ready::judge,
     },
     Cause {
         code: "stalled",

@@ -11,8 +11,21 @@ use engine::model::live_pod::Pod;
 use engine::model::node::OUT_OF_SERVICE;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let node = waiting.lost_node()?;
-    Some(Judgement { explanation: explanation(waiting, &node)?, steps: steps(waiting, &node) })
+    if let Some(node) = waiting.lost_node() {
+        let explanation = explanation(waiting, &node)?;
+        return Some(Judgement { explanation, steps: steps(waiting, &node) });
+    }
+    // A pod that starts on a lost node keeps the volume from every other node.
+    let own = waiting.pod.node.as_deref().filter(|_| waiting.holding_nodes().is_empty())?;
+    let node = Examined::of(waiting.index, own);
+    let is_lost = node.health == Health::Lost && !node.out_of_service;
+    is_lost.then(|| Judgement {
+        explanation: format!(
+            "{} Nothing mounts the volume there before the node is back. Kubernetes deletes the pod some minutes after a node falls silent, but the pod is gone, and its volume free, only once the kubelet answers or somebody confirms that the machine is off.",
+            unheard(&node, &format!("is the one on which pod {} is to start, and", waiting.pod.meta.name))
+        ),
+        steps: steps(waiting, &node),
+    })
 }
 
 fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
@@ -49,7 +62,7 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
     } else {
         "No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it. Where its controller manager runs with --disable-force-detach-on-timeout, it never does."
     };
-    Some(format!("{} {outlook}", unheard(node)))
+    Some(format!("{} {outlook}", unheard(node, "has the volume and")))
 }
 
 /// The pods of the node that use the claim.
@@ -64,15 +77,15 @@ fn stays(pod: &Pod) -> bool {
     pod.stays_out_of_service && !pod.is_ending()
 }
 
-/// Says that a node does not answer, and since when.
-fn unheard(node: &Examined) -> String {
+/// Says that a node with this part in the case does not answer, and since when.
+fn unheard(node: &Examined, part: &str) -> String {
     let name = &node.name;
     let lease = match node.lease_seconds {
         Some(age) => format!("its Lease was last renewed {} ago", span(age)),
         None => "it has no Lease that could be read".to_owned(),
     };
     let ready = node.ready.unwrap_or("Unknown");
-    format!("Node {name} has the volume and does not answer: Ready is {ready}, and {lease}.")
+    format!("Node {name} {part} does not answer: Ready is {ready}, and {lease}.")
 }
 
 /// The condition of [`taint`]. To bring the machine back costs least, so it is named first.
