@@ -17,7 +17,8 @@ use super::error::CommandError;
 use super::format;
 use super::target::held_up_by;
 use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
-use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
+use doctor::diagnosis::{CaseEntry, Clock, DiagnosisInput, cases, explain, span};
+use engine::model::live_pod::Pod;
 use engine::model::observed::Observed;
 use source::policy_file;
 
@@ -119,7 +120,7 @@ fn look(
                 diagnosis.notes.push(target.nothing(facts)?);
             }
         }
-        None => diagnosis.notes.extend(held_up(observed)),
+        None => diagnosis.notes.extend(held_up(observed, &found)),
     }
     diagnosis.cases = found;
     diagnosis.notes.extend(skew(observed, facts.now));
@@ -132,12 +133,17 @@ fn look(
 }
 
 /// Notes about pods that have their volumes but do not run.
-fn held_up(observed: &Observed) -> Vec<String> {
+fn held_up(observed: &Observed, found: &[CaseEntry]) -> Vec<String> {
+    let is_in = |pod: &Pod, case: &CaseEntry| {
+        case.volume.namespace == pod.meta.namespace
+            && case.waiting.iter().any(|waiting| waiting.pod == pod.meta.name)
+    };
     let mut notes: Vec<String> = observed
         .pods
         .iter()
         .filter(|pod| !pod.is_ending())
         .filter(|pod| pod.phase == "Pending" && !pod.claims.is_empty())
+        .filter(|pod| !found.iter().any(|case| is_in(pod, case)))
         .filter_map(|pod| Some(held_up_by(pod, pod.held_up.as_ref()?)))
         .collect();
     if notes.len() > HELD_UP {
@@ -213,11 +219,11 @@ mod tests {
         let observed = |pods| Observed { pods, ..Observed::default() };
         let two = vec![pod("a", "ContainerCreating"), pod("b", "ImagePullBackOff")];
         assert_eq!(
-            held_up(&observed(two)),
+            held_up(&observed(two), &[]),
             ["Pod shop/b has its volumes, and does not run for another reason: ImagePullBackOff."]
         );
         let eight = (0..8).map(|number| pod(&number.to_string(), "ErrImagePull"));
-        let notes = held_up(&observed(eight.collect()));
+        let notes = held_up(&observed(eight.collect()), &[]);
         assert_eq!(notes.last().unwrap(), "So do 3 more pods.");
     }
 }

@@ -89,6 +89,9 @@ pub(super) const LIMIT_REACHED: Phrase = Phrase(&["limit-reached"]);
 /// The attacher finds no node plugin of the driver.
 pub(super) const NODE_WITHOUT_DRIVER: Phrase = Phrase(&["node-without-driver"]);
 
+/// A mount on the node is dead.
+pub(super) const DEAD_MOUNT: Phrase = Phrase(&["dead-mount"]);
+
 /// A driver refuses to mount a volume twice on one node.
 pub(super) const MOUNTED_ALREADY: Phrase = Phrase(&["mounted-already"]);
 
@@ -158,6 +161,7 @@ mod tests {
             ATTACH_FAILED,
             ATTACHED_ELSEWHERE,
             LIMIT_REACHED,
+            DEAD_MOUNT,
             MOUNTED_ALREADY,
             IN_USE_BY_ANOTHER_POD,
             TAKEN_BY_ANOTHER_POD,

@@ -32,6 +32,8 @@ pub struct Pod {
     /// The reason for which a container does not run although the volumes are mounted,
     /// `ImagePullBackOff` for example.
     pub held_up: Option<Text>,
+    /// The kubelet's message about that; empty if there is none.
+    pub held_up_message: String,
     /// The scheduler's message if it found no node for the pod.
     pub unschedulable: Option<String>,
     /// Whether it tolerates the taint `out-of-service`, so that it stays on such a node.
@@ -108,6 +110,7 @@ impl From<Resource<PodSpec, PodStatus>> for Pod {
             status.init_container_statuses.iter().chain(&status.container_statuses);
         let mounted =
             is_true("PodReadyToStartContainers") || containers.clone().any(Container::has_volumes);
+        let held_up = containers.find_map(Container::another_reason);
         let out_of_service = Taint {
             key: OUT_OF_SERVICE.into(),
             value: "nodeshutdown".into(),
@@ -121,7 +124,8 @@ impl From<Resource<PodSpec, PodStatus>> for Pod {
                 .any(|toleration| toleration.tolerates(&out_of_service)),
             node: template.node_name,
             ready: is_true("Ready"),
-            held_up: containers.find_map(Container::another_reason).cloned(),
+            held_up: held_up.map(|waiting| waiting.reason.clone()),
+            held_up_message: held_up.map(|waiting| waiting.message.clone()).unwrap_or_default(),
             mounted,
             unschedulable: scheduled
                 .filter(|scheduled| scheduled.status == "False")
@@ -166,14 +170,16 @@ struct ContainerState {
 struct ContainerWaiting {
     #[serde(deserialize_with = "nullable")]
     reason: Text,
+    #[serde(deserialize_with = "nullable")]
+    message: String,
 }
 
 impl Container {
     /// The reason for which it waits, unless it is still being created.
-    fn another_reason(&self) -> Option<&Text> {
-        let reason = &self.state.waiting.as_ref()?.reason;
-        let is_other = !matches!(reason.as_str(), "" | "ContainerCreating" | "PodInitializing");
-        is_other.then_some(reason)
+    fn another_reason(&self) -> Option<&ContainerWaiting> {
+        self.state.waiting.as_ref().filter(|waiting| {
+            !matches!(waiting.reason.as_str(), "" | "ContainerCreating" | "PodInitializing")
+        })
     }
 
     /// Whether the volumes are mounted, as the kubelet does before it starts the first container.

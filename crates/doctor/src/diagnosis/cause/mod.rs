@@ -6,6 +6,7 @@
 mod attach_limit;
 mod autoscaler;
 mod changed;
+mod dead_mount;
 mod delay;
 mod drain;
 mod driver_error;
@@ -84,6 +85,13 @@ pub static CAUSES: &[Cause] = &[
         passes: false,
         needs_documents: false,
         judge: unbound_claim::judge,
+    },
+    Cause {
+        code: "dead-mount",
+        title: "A mount of the volume is dead",
+        passes: false,
+        needs_documents: false,
+        judge: dead_mount::judge,
     },
     Cause {
         code: "node-lost",
@@ -266,6 +274,12 @@ fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> bool {
         Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::ReplicaSet)
     );
     is_made_again && !waiting.used.keeps_its_node() && waiting.owner_pod().is_none()
+}
+
+/// Whether a controller of Kubernetes makes another pod when this one is deleted.
+fn is_made_again(pod: &Pod) -> bool {
+    let (kind, _) = pod.workload();
+    WorkloadKind::from_name(&kind).is_some_and(|kind| kind != WorkloadKind::Pod)
 }
 
 /// The reference to the workload that made a pod, if its kind is known.

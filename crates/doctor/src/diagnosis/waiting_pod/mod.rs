@@ -10,7 +10,8 @@ use super::cause::Documents;
 use super::health::{Examined, Health};
 use super::index::Index;
 use super::messages::{
-    ATTACHED_ELSEWHERE, IN_USE_BY_ANOTHER_POD, MOUNTED_ALREADY, NO_POD_TO_FOLLOW, Phrase,
+    ATTACHED_ELSEWHERE, DEAD_MOUNT, IN_USE_BY_ANOTHER_POD, MOUNTED_ALREADY, NO_POD_TO_FOLLOW,
+    Phrase,
 };
 use engine::analysis::{AttachConstraint, UsedVolume, affinity, binding, volumes};
 use engine::model::Text;
@@ -67,7 +68,11 @@ impl<'a> WaitingPod<'a> {
             .pods
             .iter()
             // A pod that cannot end may keep its successor from being created.
-            .filter(|pod| pod.is_starting() || (pod.is_ending() && pod.is_living()))
+            .filter(|pod| {
+                pod.is_starting()
+                    || (pod.is_ending() && pod.is_living())
+                    || DEAD_MOUNT.is_in(&pod.held_up_message)
+            })
             .flat_map(|pod| Self::of_pod(index, pod))
             .collect()
     }
@@ -160,6 +165,9 @@ impl<'a> WaitingPod<'a> {
         if self.pod.node.is_none() {
             return self.pod.unschedulable.as_deref();
         }
+        if let Some(said) = self.dead_mount() {
+            return Some(said);
+        }
         if self.is_attached_to_its_node() {
             return self.event(&MOUNT);
         }
@@ -212,6 +220,19 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn mount_failed(&self) -> Option<&'a str> {
         let may_mount = self.is_attached_to_its_node() || !self.is_attached();
         self.event(&MOUNT).filter(|said| may_mount && !IN_USE_BY_ANOTHER_POD.is_in(said))
+    }
+
+    /// The kubelet's message if a mount of the volume on the pod's node is dead.
+    pub(super) fn dead_mount(&self) -> Option<&'a str> {
+        let folder = self.volume.as_ref().map(|name| format!("/{name}/"));
+        let is_named = |said: &&str| {
+            self.pod.claims.len() == 1 || folder.as_ref().is_some_and(|name| said.contains(name))
+        };
+        Some(self.pod.held_up_message.as_str())
+            .filter(is_named)
+            .into_iter()
+            .chain(self.event(&MOUNT))
+            .find(|said| DEAD_MOUNT.is_in(said))
     }
 
     /// The driver's message if it refuses to attach the volume to the pod's node.
