@@ -59,6 +59,17 @@ fn holds(line: &str, pattern: &str) -> bool {
         .is_some()
 }
 
+/// The message that explains a driver's words. What Kubernetes says before them is no explanation.
+pub(super) fn of_driver(line: &str) -> Option<&'static Message> {
+    let line = line.to_lowercase();
+    let words = line.split_once("\" : ").map_or(line.as_str(), |(_, words)| words);
+    let mut of_drivers = CATALOG
+        .messages
+        .iter()
+        .filter(|message| message.causes.first().is_some_and(|cause| cause == "driver-error"));
+    of_drivers.find(|message| message.is_in(words))
+}
+
 /// A statement, as the names of its messages in the catalog.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phrase(pub(super) &'static [&'static str]);
@@ -86,8 +97,9 @@ pub(super) const ATTACHED_ELSEWHERE: Phrase = Phrase(&["attached-elsewhere"]);
 /// A driver says that the node has as many volumes as it can attach.
 pub(super) const LIMIT_REACHED: Phrase = Phrase(&["limit-reached"]);
 
-/// The attacher finds no node plugin of the driver.
-pub(super) const NODE_WITHOUT_DRIVER: Phrase = Phrase(&["node-without-driver"]);
+/// The attacher or the kubelet finds no node plugin of the driver.
+pub(super) const NODE_WITHOUT_DRIVER: Phrase =
+    Phrase(&["node-without-driver", "driver-not-registered"]);
 
 /// A mount on the node is dead.
 pub(super) const DEAD_MOUNT: Phrase = Phrase(&["dead-mount"]);
