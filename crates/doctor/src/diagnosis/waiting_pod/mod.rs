@@ -185,7 +185,8 @@ impl<'a> WaitingPod<'a> {
 
     /// The message of Kubernetes about the pod, even if it is not about this volume.
     pub(super) fn words(&self) -> Option<&'a str> {
-        self.said.or_else(|| self.claim_warning()).or_else(|| {
+        let of_claim = || Some(self.claim_warning()?.message.as_str());
+        self.said.or_else(of_claim).or_else(|| {
             self.index
                 .events(self.pod)
                 .next()
@@ -305,11 +306,12 @@ impl<'a> WaitingPod<'a> {
         (is_unbound && !is_own).then_some(volume)
     }
 
-    /// The volume that the claim requests by name, if the claim is not bound to it.
+    /// The volume that the claim requests by name, or that is reserved for the claim, if the claim
+    /// is not bound to it.
     pub(super) fn unbound_volume(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
         self.view()
-            .volume(&claim.spec.volume_name)
+            .volume(self.volume.as_deref()?)
             .found()
             .filter(|_| claim.status.phase != ClaimPhase::Other)
     }
@@ -320,17 +322,16 @@ impl<'a> WaitingPod<'a> {
     }
 
     /// The latest warning among the Events about the claim.
-    pub(super) fn claim_warning(&self) -> Option<&'a str> {
+    pub(super) fn claim_warning(&self) -> Option<&'a Event> {
         self.claim_event(Event::is_warning)
     }
 
     /// The latest Event about the claim that `is_meant` accepts.
-    pub(super) fn claim_event(&self, is_meant: impl Fn(&Event) -> bool) -> Option<&'a str> {
+    pub(super) fn claim_event(&self, is_meant: impl Fn(&Event) -> bool) -> Option<&'a Event> {
         let claim = self.found_claim()?;
         self.index
             .events_of(&claim.metadata)
             .find(|event| event.is_about_claim(&claim.metadata) && is_meant(event))
-            .map(|event| event.message.as_str())
     }
 
     /// The first pod that has the volume and is overdue, and for how many seconds: the pod that
