@@ -9,7 +9,7 @@ use super::de::nullable;
 use super::labels::Labels;
 use super::metadata::Metadata;
 use super::node::{OUT_OF_SERVICE, Taint};
-use super::pod::PodSpec;
+use super::pod::{PodSpec, PodTemplate};
 use super::resource::Resource;
 
 /// A pod and its status.
@@ -36,8 +36,8 @@ pub struct Pod {
     pub held_up_message: String,
     /// The scheduler's message if it found no node for the pod.
     pub unschedulable: Option<String>,
-    /// Whether it tolerates the taint `out-of-service`, so that it stays on such a node.
-    pub stays_out_of_service: bool,
+    /// The template that it was made from, which may no longer be that of its workload.
+    pub template: PodTemplate,
     /// The time at which the scheduler last reported whether it found a node.
     pub scheduled_at: Option<Timestamp>,
 }
@@ -51,6 +51,16 @@ impl Pod {
     /// Whether it still waits for its volumes. A terminating pod does not need them any more.
     pub fn is_starting(&self) -> bool {
         !self.is_ending() && !self.mounted && matches!(self.phase.as_str(), "" | "Pending")
+    }
+
+    /// Whether it tolerates the taint `out-of-service`, so that it stays on such a node.
+    pub fn stays_out_of_service(&self) -> bool {
+        let out_of_service = Taint {
+            key: OUT_OF_SERVICE.into(),
+            value: "nodeshutdown".into(),
+            effect: "NoExecute".into(),
+        };
+        self.template.tolerations.iter().any(|toleration| toleration.tolerates(&out_of_service))
     }
 
     /// Whether it is terminating.
@@ -111,18 +121,10 @@ impl From<Resource<PodSpec, PodStatus>> for Pod {
         let mounted =
             is_true("PodReadyToStartContainers") || containers.clone().any(Container::has_volumes);
         let held_up = containers.find_map(Container::another_reason);
-        let out_of_service = Taint {
-            key: OUT_OF_SERVICE.into(),
-            value: "nodeshutdown".into(),
-            effect: "NoExecute".into(),
-        };
         Self {
             claims: named.chain(created).collect(),
-            stays_out_of_service: template
-                .tolerations
-                .iter()
-                .any(|toleration| toleration.tolerates(&out_of_service)),
-            node: template.node_name,
+            node: template.node_name.clone(),
+            template,
             ready: is_true("Ready"),
             held_up: held_up.map(|waiting| waiting.reason.clone()),
             held_up_message: held_up.map(|waiting| waiting.message.clone()).unwrap_or_default(),

@@ -363,6 +363,19 @@ fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
     ))
 }
 
+/// The last step of a change to a StatefulSet, which does not replace a pod that is not ready
+/// (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`).
+fn delete_unready(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
+    let is_of_set = waiting.pod.workload().0 == WorkloadKind::StatefulSet.name();
+    is_of_set.then(|| {
+        SuggestedAction::new(
+            Purpose::Afterwards,
+            waiting.delete(waiting.pod),
+            "Nothing is lost, as the pod never started. Once its template is right, a StatefulSet still does not replace a pod that is not ready.",
+        )
+    })
+}
+
 /// The command that waits until the pod is ready or, if the pod cannot end, until it is gone.
 fn wait(waiting: &WaitingPod<'_>, cost: &str) -> SuggestedAction {
     let until = if waiting.pod.is_ending() { "--for=delete" } else { "--for=condition=Ready" };

@@ -74,7 +74,7 @@ fn users<'a>(waiting: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = 
 /// Whether the out-of-service taint does not remove the pod: the pod tolerates the taint and is not
 /// terminating. Kubernetes removes terminating pods (`gcTerminating` in `pkg/controller/podgc`).
 fn stays(pod: &Pod) -> bool {
-    pod.stays_out_of_service && !pod.is_ending()
+    pod.stays_out_of_service() && !pod.is_ending()
 }
 
 /// Says that a node with this part in the case does not answer, and since when.
