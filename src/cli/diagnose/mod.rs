@@ -57,6 +57,9 @@ pub(crate) struct DiagnoseOptions {
     pub explain: Option<String>,
 }
 
+/// The exit code if too little could be read to say that nothing waits.
+const BLIND: u8 = 2;
+
 /// The largest number of notes about pods that do not run for another reason; further ones are
 /// counted.
 const HELD_UP: usize = 5;
@@ -73,6 +76,7 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
     let connection = options.cluster.connect()?;
     let kubectl = options.cluster.kubectl();
     let mut shown = None;
+    let mut has_seen = false;
     loop {
         let (diagnosis, code) = look(&subject, &kubectl, &connection)?;
         // Durations grow while nothing happens, so the comparison leaves them out.
@@ -87,7 +91,10 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
             out.flush()?;
             shown = Some(essence);
         }
-        if !options.watch || diagnosis.cases.is_empty() {
+        has_seen |= code != BLIND;
+        // If the API server is away for a while, as during its upgrade, the wait is not over.
+        let is_over = diagnosis.cases.is_empty() && !(has_seen && code == BLIND);
+        if !options.watch || is_over {
             return Ok(code);
         }
         std::thread::sleep(AGAIN);
@@ -112,11 +119,15 @@ fn look(
         // Without the documents, the commands that need them are left out.
         connection.documents(wanted).unwrap_or_default()
     });
-    let mut diagnosis = Diagnosis { open: open::questions(observed), ..Diagnosis::default() };
+    let mut diagnosis = Diagnosis {
+        open: open::questions(observed),
+        unread: observed.unread.iter().map(|unread| unread.resource.to_string()).collect(),
+        ..Diagnosis::default()
+    };
     match &subject.target {
         Some(target) => {
             found.retain(|case| target.is_about(case));
-            if found.is_empty() {
+            if found.is_empty() && observed.has_read("pods") {
                 diagnosis.notes.push(target.nothing(facts)?);
             }
         }
@@ -126,7 +137,7 @@ fn look(
     diagnosis.notes.extend(skew(observed, facts.now));
     let code = match (diagnosis.cases.is_empty(), open::is_blind(observed)) {
         (false, _) => 1,
-        (true, true) => 2,
+        (true, true) => BLIND,
         (true, false) => 0,
     };
     Ok((diagnosis, code))

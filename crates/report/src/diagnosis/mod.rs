@@ -18,6 +18,9 @@ pub struct Diagnosis {
     pub cases: Vec<CaseEntry>,
     /// Questions that remain open because something could not be read: sentences.
     pub open: Vec<String>,
+    /// The resources that could not be read, for people: `open` says what each leaves open.
+    #[serde(skip)]
+    pub unread: Vec<String>,
     /// Further notes: sentences.
     pub notes: Vec<String>,
 }

@@ -41,7 +41,14 @@ pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> i
             Ways::All => entry(case, out)?,
         }
     }
-    for (title, sentences) in [("Not seen", &diagnosis.open), ("To be known", &diagnosis.notes)] {
+    let in_brief = ways == Ways::Safest && !diagnosis.unread.is_empty();
+    if in_brief {
+        let unread = diagnosis.unread.join(", ");
+        writeln!(out)?;
+        paragraph(out, "", &format!("Not seen: {unread}. --all-ways says what that leaves open."))?;
+    }
+    let open = if in_brief { &Vec::new() } else { &diagnosis.open };
+    for (title, sentences) in [("Not seen", open), ("To be known", &diagnosis.notes)] {
         if !sentences.is_empty() {
             writeln!(out, "\n{title}:")?;
         }

@@ -355,11 +355,14 @@ impl Admits {
     }
 }
 
+/// The page with the steps to another storage.
+const MIGRATE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/migrate.md");
+
 /// The note about storage that several nodes can use at once.
 fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
     let capabilities = command::capabilities(waiting.index.facts.kubectl);
     SuggestedAction::note(&format!(
-        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and docs/migrate.md has the steps."
+        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and {MIGRATE} has the steps."
     ))
 }
 
