@@ -15,9 +15,11 @@ use jiff::Timestamp;
 use super::cluster::{ClusterArgs, Connection, ScopeArgs, Subject};
 use super::error::CommandError;
 use super::format;
-use super::target::held_up_by;
+use super::target::{TargetError, held_up_by};
 use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
-use doctor::diagnosis::{CaseEntry, Clock, DiagnosisInput, cases, explain, span};
+use doctor::diagnosis::{
+    CaseEntry, Clock, DiagnosisInput, NodeEntry, cases, explain, node, remarks, span,
+};
 use engine::model::live_pod::Pod;
 use engine::model::observed::Observed;
 use source::policy_file;
@@ -28,8 +30,8 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// The options of `diagnose`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DiagnoseOptions {
-    /// Name, as web, deploy/web, pvc/data or shop/web [default: everything that waits]
-    #[arg(value_name = "POD|WORKLOAD|CLAIM")]
+    /// Name, as web, deploy/web, pvc/data, shop/web or node/n1 [default: everything that waits]
+    #[arg(value_name = "POD|WORKLOAD|CLAIM|NODE")]
     pub name: Option<String>,
 
     /// Which cluster, and as whom.
@@ -48,7 +50,7 @@ pub(crate) struct DiagnoseOptions {
     #[arg(long)]
     pub all_ways: bool,
 
-    /// Look again every few seconds until nothing waits
+    /// Look again every few seconds until nothing waits, or nothing is left on the node
     #[arg(long)]
     pub watch: bool,
 
@@ -93,7 +95,7 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
         }
         has_seen |= code != BLIND;
         // If the API server is away for a while, as during its upgrade, the wait is not over.
-        let is_over = diagnosis.cases.is_empty() && !(has_seen && code == BLIND);
+        let is_over = is_empty(&diagnosis) && !(has_seen && code == BLIND);
         if !options.watch || is_over {
             return Ok(code);
         }
@@ -124,7 +126,23 @@ fn look(
         unread: observed.unread.iter().map(|unread| unread.resource.to_string()).collect(),
         ..Diagnosis::default()
     };
+    let remarks = remarks(facts)
+        .into_iter()
+        .filter(|remark| subject.target.as_ref().is_none_or(|target| target.is_meant_by(remark)));
+    diagnosis.notes.extend(remarks.map(|remark| remark.text));
     match &subject.target {
+        Some(target) if target.node().is_some() => {
+            found.clear();
+            diagnosis.node = node(facts, &target.name);
+            if diagnosis.node.is_none() && observed.has_read("nodes") {
+                return Err(TargetError::Nothing(target.name.clone()).into());
+            }
+            if let Some(namespace) = &subject.namespace {
+                diagnosis.notes.push(format!(
+                    "Only pods of namespace {namespace} were read: others may use volumes there."
+                ));
+            }
+        }
         Some(target) => {
             found.retain(|case| target.is_about(case));
             if found.is_empty() && observed.has_read("pods") {
@@ -135,12 +153,18 @@ fn look(
     }
     diagnosis.cases = found;
     diagnosis.notes.extend(skew(observed, facts.now));
-    let code = match (diagnosis.cases.is_empty(), open::is_blind(observed)) {
+    let code = match (is_empty(&diagnosis), open::is_blind(observed)) {
         (false, _) => 1,
         (true, true) => BLIND,
         (true, false) => 0,
     };
     Ok((diagnosis, code))
+}
+
+/// Whether nothing waits, and nothing is left on the node that was asked about.
+fn is_empty(diagnosis: &Diagnosis) -> bool {
+    let has_volumes = |node: &NodeEntry| !node.volumes.is_empty();
+    diagnosis.cases.is_empty() && !diagnosis.node.as_ref().is_some_and(has_volumes)
 }
 
 /// Notes about pods that have their volumes but do not run.
@@ -181,7 +205,8 @@ fn essence(diagnosis: &Diagnosis) -> Vec<String> {
         let pods: Vec<&str> = case.waiting.iter().map(|waiting| waiting.pod.as_str()).collect();
         format!("{} {} {pods:?}", case.cause, case.volume.claim)
     });
-    cases.chain(diagnosis.open.iter().cloned()).collect()
+    let volumes = diagnosis.node.iter().flat_map(|node| node.volumes.iter().cloned());
+    cases.chain(volumes).chain(diagnosis.open.iter().cloned()).collect()
 }
 
 #[cfg(test)]

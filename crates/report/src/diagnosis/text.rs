@@ -6,7 +6,8 @@ use super::super::safe;
 use super::super::words::{NAMED, amount, claim, folded, so_far};
 use super::{Diagnosis, Ways};
 use doctor::diagnosis::{
-    CaseEntry, Examined, Health, HolderEntry, Purpose, SuggestedAction, WaitingEntry, span,
+    CaseEntry, Examined, Health, HolderEntry, NodeEntry, Purpose, SuggestedAction, WaitingEntry,
+    span,
 };
 
 /// The most characters of a line.
@@ -15,7 +16,10 @@ const WIDTH: usize = 99;
 pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> io::Result<()> {
     let in_full = diagnosis.in_full();
     let summarised = in_full.len() < diagnosis.cases.len();
-    writeln!(out, "{}", diagnosis.summary())?;
+    match &diagnosis.node {
+        Some(node) => volumes(node, out)?,
+        None => writeln!(out, "{}", diagnosis.summary())?,
+    }
     if diagnosis.cases.len() > 1 {
         writeln!(out)?;
         for (first, pods, cases) in diagnosis.by_cause() {
@@ -55,6 +59,21 @@ pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> i
         for sentence in sentences {
             paragraph(out, "  ", sentence)?;
         }
+    }
+    Ok(())
+}
+
+/// What a node still has, and how to empty it.
+fn volumes(node: &NodeEntry, out: &mut dyn Write) -> io::Result<()> {
+    let (name, is_empty) = (&node.node.name, node.volumes.is_empty());
+    let summary = if is_empty { "No volume is left on" } else { "Volumes are left on" };
+    writeln!(out, "{summary} node {} ({}).", safe::line(name), health(&node.node))?;
+    for sentence in &node.volumes {
+        paragraph(out, "  ", sentence)?;
+    }
+    if let Some(way_out) = &node.way_out {
+        writeln!(out)?;
+        paragraph(out, "  ", way_out)?;
     }
     Ok(())
 }

@@ -27,6 +27,8 @@ mod shared_claim;
 mod stalled;
 mod unbound_claim;
 
+pub(super) use node_lost::{power, taint_command};
+
 use std::collections::HashMap;
 
 use serde_json::Value;
@@ -289,8 +291,11 @@ fn reference(pod: &Pod) -> Option<ObjectRef> {
     Some(kind.reference(&pod.meta.namespace, &name))
 }
 
+/// The options with which a node is drained.
+pub(super) const DRAIN: [&str; 2] = ["--ignore-daemonsets", "--delete-emptydir-data"];
+
 /// The pod in a sentence, such as `pod web-1 of Deployment web`.
-fn describe(pod: &Pod) -> String {
+pub(super) fn describe(pod: &Pod) -> String {
     let (kind, name) = pod.workload();
     if kind == "Pod" {
         format!("pod {name}")
@@ -322,7 +327,7 @@ fn limit(waiting: &WaitingPod<'_>) -> String {
 }
 
 /// The text as the beginning of a sentence.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

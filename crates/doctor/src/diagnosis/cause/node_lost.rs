@@ -4,6 +4,7 @@
 //! it keeps the volume attached until somebody confirms that the machine is off.
 
 use super::{Judgement, Purpose, SuggestedAction, describe, wait};
+use crate::diagnosis::command;
 use crate::diagnosis::health::{Examined, Health, SHUT_DOWN};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -89,7 +90,7 @@ fn unheard(node: &Examined, part: &str) -> String {
 }
 
 /// The condition of [`taint`]. To bring the machine back costs least, so it is named first.
-fn power(node: &Examined) -> SuggestedAction {
+pub(in crate::diagnosis) fn power(node: &Examined) -> SuggestedAction {
     let name = &node.name;
     let known = if node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
         "The taint node.cloudprovider.kubernetes.io/shutdown says that the cloud has shut it down; make sure that it stays down."
@@ -101,11 +102,16 @@ fn power(node: &Examined) -> SuggestedAction {
     ))
 }
 
-/// The command to run once the machine is off, and the damage if it is run too early.
-fn taint(waiting: &WaitingPod<'_>, name: &str) -> SuggestedAction {
+/// The command to run once the machine is off.
+pub(in crate::diagnosis) fn taint_command(kubectl: &str, name: &str) -> String {
     let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
+    command::line(kubectl, &["taint", "node", name, &taint])
+}
+
+/// The step with [`taint_command`], and the damage if it is run too early.
+fn taint(waiting: &WaitingPod<'_>, name: &str) -> SuggestedAction {
     SuggestedAction::way_out(
-        waiting.kubectl(&["taint", "node", name, &taint]),
+        taint_command(waiting.index.facts.kubectl, name),
         &format!(
             "Only for a machine that is off: otherwise both nodes write to one disk and the data is lost. The pods of {name} are deleted and their volumes detached, in seconds."
         ),
