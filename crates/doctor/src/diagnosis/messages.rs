@@ -116,6 +116,9 @@ pub(super) const TAKEN_BY_ANOTHER_POD: Phrase = Phrase(&["taken-by-another-pod"]
 /// The scheduler finds no pod that this one may follow.
 pub(super) const NO_POD_TO_FOLLOW: Phrase = Phrase(&["no-pod-to-follow"]);
 
+/// Anti-affinity or a spread constraint keeps the pod off nodes.
+pub(super) const KEPT_APART: Phrase = Phrase(&["kept-apart"]);
+
 /// The scheduler finds no node that can reach the volume.
 pub(super) const NODE_CONFLICT: Phrase = Phrase(&["node-conflict"]);
 
@@ -178,6 +181,7 @@ mod tests {
             IN_USE_BY_ANOTHER_POD,
             TAKEN_BY_ANOTHER_POD,
             NO_POD_TO_FOLLOW,
+            KEPT_APART,
             NODE_CONFLICT,
             LIMIT_OF_NODES,
             NOT_BOUND,

@@ -7,6 +7,7 @@ use super::cause::{DRAIN, describe, power, sentence, taint_command};
 use super::command;
 use super::health::{Examined, Health};
 use super::index::Index;
+use engine::model::Text;
 use engine::model::live_pod::Pod;
 use engine::model::volume_attachment::VolumeAttachment;
 
@@ -71,7 +72,7 @@ pub fn node(facts: DiagnosisInput<'_>, name: &str) -> Option<NodeEntry> {
             "{} in {} uses claim {}; no VolumeAttachment of it was seen here.",
             sentence(&describe(pod)),
             pod.meta.namespace,
-            pod.claims.join(", ")
+            pod.claims.iter().map(Text::as_str).collect::<Vec<_>>().join(", ")
         )
     });
     let in_use = index.nodes.get(name).map_or(0, |node| node.status.volumes_in_use.len());

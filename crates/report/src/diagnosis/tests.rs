@@ -129,9 +129,23 @@ impl Cluster {
         diagnosis
     }
 
+    /// The objects as the API server completes them.
+    fn completed(&self) -> Map<String, Value> {
+        let mut objects = self.objects.clone();
+        for object in objects.values_mut() {
+            if object["kind"] == "Deployment" && object["spec"]["strategy"].is_null() {
+                // The API server fills in the strategy in the same way.
+                object["spec"]["strategy"] = json!({"type": "RollingUpdate",
+                    "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
+            }
+        }
+        objects
+    }
+
     fn diagnose(&self) -> Diagnosis {
+        let objects = self.completed();
         let document = |reference: &ObjectRef| {
-            let found = self.objects.values().find(|object| {
+            let found = objects.values().find(|object| {
                 object["kind"] == reference.kind.as_str()
                     && object["metadata"]["name"] == reference.name.as_str()
             });
@@ -153,14 +167,7 @@ impl Cluster {
                 .map(|object| serde_json::from_value(object).unwrap())
                 .collect()
         }
-        let mut objects = self.objects.clone();
-        for object in objects.values_mut() {
-            if object["kind"] == "Deployment" && object["spec"]["strategy"].is_null() {
-                // The API server fills in the strategy in the same way.
-                object["spec"]["strategy"] = json!({"type": "RollingUpdate",
-                    "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
-            }
-        }
+        let objects = self.completed();
         let observed = Observed {
             pods: of(&objects, "Pod"),
             nodes: of(&objects, "Node"),

@@ -8,7 +8,7 @@ use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let said = waiting.dead_mount()?;
-    let node = waiting.pod.node.as_deref()?;
+    let node = waiting.pod.node.as_deref().filter(|_| !waiting.pod.is_ending())?;
     let explanation = format!(
         "A mount of the volume on node {node} is dead: its server was away, or the driver's process behind it has ended. Such a mount does not come back by itself. Kubernetes says: \"{}\".",
         said.trim().trim_end_matches('.')

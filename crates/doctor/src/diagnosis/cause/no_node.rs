@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::changed::{self, Changed};
-use super::{Judgement, SuggestedAction, delete_unready, describe, is_made_again};
+use super::{Judgement, SuggestedAction, delete_unready, describe};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::{
-    LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
+    KEPT_APART, LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 use engine::model::live_pod::Pod;
 use engine::model::node::{Node, NodeSelector};
-use engine::model::pod::PodTemplate;
+use engine::model::pod::{HOSTNAME, PodTemplate};
 use engine::model::selector::{Operator, Requirement};
 use engine::model::workload::WorkloadKind;
 
@@ -136,7 +136,7 @@ struct Followed<'a> {
 }
 
 /// The first followed pod, if none of those that the pod may follow is where the volume is.
-fn followed_elsewhere<'a>(waiting: &WaitingPod<'a>) -> Option<Followed<'a>> {
+fn followed_elsewhere<'a>(waiting: &'a WaitingPod<'_>) -> Option<Followed<'a>> {
     let facts = waiting.index.facts;
     waiting.pod.template.affinity.iter().find_map(|term| {
         let selector = term.label_selector.as_ref()?;
@@ -181,6 +181,49 @@ fn is_put_right(waiting: &WaitingPod<'_>) -> bool {
     waiting.workload().is_some_and(|workload| !excludes_all(&workload.template, waiting))
 }
 
+/// The note on a rule that keeps pods apart, if it holds the pod off. Another node helps only
+/// against a rule about nodes, and only if the volume can be used there.
+fn kept_apart(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
+    let PodTemplate { anti_affinity, spread, .. } = &waiting.pod.template;
+    let hard = spread.iter().filter(|constraint| !constraint.is_soft);
+    let keys: BTreeSet<&str> = anti_affinity
+        .iter()
+        .map(|term| term.topology_key.as_str())
+        .chain(hard.map(|constraint| constraint.topology_key.as_str()))
+        .collect();
+    if !waiting.is_said(KEPT_APART) || keys.is_empty() {
+        return None;
+    }
+    let is_about_nodes = keys.iter().all(|key| *key == HOSTNAME);
+    let node = if is_about_nodes && !waiting.used.keeps_its_node() {
+        "Another node there helps"
+    } else {
+        "Another node there does not help"
+    };
+    Some(SuggestedAction::note(&format!(
+        "A rule of the pod that keeps pods apart ({}) holds it off where its volume is. {node}. Make the rule a preference (preferredDuringSchedulingIgnoredDuringExecution, whenUnsatisfiable: ScheduleAnyway), or give one of the pods a volume elsewhere.",
+        Vec::from_iter(keys).join(", ")
+    )))
+}
+
+/// The step for a pod that was made before its workload was put right. Only a StatefulSet does not
+/// replace such a pod.
+fn made_before(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> SuggestedAction {
+    let name = &changed.display_name;
+    if changed.kind == Some(WorkloadKind::StatefulSet) {
+        SuggestedAction::way_out(
+            waiting.delete(waiting.pod),
+            &format!(
+                "Nothing is lost, as the pod never started. The template of {name} is right by now, and the next pod is made from it; but a StatefulSet does not replace a pod that is not ready."
+            ),
+        )
+    } else {
+        SuggestedAction::note(&format!(
+            "The template of {name} is right by now, and its controller replaces this pod."
+        ))
+    }
+}
+
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let keys: BTreeSet<&str> = waiting
         .used
@@ -213,14 +256,8 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     steps.extend(uncordon(waiting));
     let changed = Changed::behind(waiting.pod, waiting);
     if shut_out(waiting) {
-        if is_put_right(waiting) && is_made_again(waiting.pod) {
-            steps.push(SuggestedAction::way_out(
-                waiting.delete(waiting.pod),
-                &format!(
-                    "Nothing is lost, as the pod never started. The template of {} is right by now, and its next pod is made from it; a StatefulSet does not replace a pod that is not ready by itself.",
-                    changed.display_name
-                ),
-            ));
+        if is_put_right(waiting) {
+            steps.push(made_before(waiting, &changed));
         } else if changed.kind == Some(WorkloadKind::Deployment) {
             let way = changed.change(
                 waiting.in_namespace(&["rollout", "undo", &changed.name]),
@@ -234,6 +271,11 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             )));
             steps.extend(delete_unready(waiting));
         }
+        return steps;
+    }
+    if let Some(note) = kept_apart(waiting) {
+        steps.push(note);
+        steps.extend(delete_unready(waiting));
         return steps;
     }
     let has_nodes = !nodes_of(waiting).is_empty();

@@ -20,10 +20,11 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let own = waiting.pod.node.as_deref().filter(|_| waiting.holding_nodes().is_empty())?;
     let node = Examined::of(waiting.index, own);
     let is_lost = node.health == Health::Lost && !node.out_of_service;
+    let part = format!("is the one on which pod {} is to start, and", waiting.pod.meta.name);
     is_lost.then(|| Judgement {
         explanation: format!(
             "{} Nothing mounts the volume there before the node is back. Kubernetes deletes the pod some minutes after a node falls silent, but the pod is gone, and its volume free, only once the kubelet answers or somebody confirms that the machine is off.",
-            unheard(&node, &format!("is the one on which pod {} is to start, and", waiting.pod.meta.name))
+            unheard(&node, &part)
         ),
         steps: steps(waiting, &node),
     })

@@ -45,12 +45,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         ways.extend(stop(waiting, other, &theirs, &cost));
     }
     let mut steps = changed::with_delivery_steps(waiting, ways);
-    steps.extend([&own, &theirs].into_iter().filter(|changed| changed.kind.is_none() && !changed.scales()).map(|changed| {
-        SuggestedAction::note(&format!(
-            "What {} does when one of its pods is deleted is not known here: end it as its controller documents.",
-            changed.display_name
-        ))
-    }));
+    steps.extend([&own, &theirs].into_iter().filter_map(|changed| of_unknown(changed)));
     steps.push(match owner {
         Some(owner) => {
             let loser = if owns(other) { &own } else { &theirs };
@@ -64,8 +59,19 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     Some(Judgement { explanation, steps })
 }
 
-/// The way out that stops the pods of a workload, if it is known what its owner does then. KEDA writes an autoscaler from a ScaledObject but,
-/// unlike an autoscaler, also scales up from 0.
+/// The note on an owner whose behaviour is not known, so that no way out stops it.
+fn of_unknown(changed: &Changed<'_>) -> Option<SuggestedAction> {
+    let is_unknown = changed.kind.is_none() && !changed.scales();
+    is_unknown.then(|| {
+        SuggestedAction::note(&format!(
+            "What {} does when one of its pods is deleted is not known here: end it as its controller documents.",
+            changed.display_name
+        ))
+    })
+}
+
+/// The way out that stops the pods of a workload, if it is known what its owner does then. KEDA
+/// writes an autoscaler from a ScaledObject but, unlike an autoscaler, also scales up from 0.
 fn stop<'a>(
     waiting: &WaitingPod<'_>,
     pod: &Pod,

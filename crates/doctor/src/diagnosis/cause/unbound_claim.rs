@@ -147,7 +147,7 @@ fn wrong_volume(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
         None => "No Event says why any more.".to_owned(),
     };
     let (claim, name) = (waiting.claim, &volume.metadata.name);
-    let is_reserved = waiting.found_claim().is_some_and(|claim| claim.spec.volume_name.is_empty());
+    let is_reserved = waiting.found_claim().is_some_and(|found| found.spec.volume_name.is_empty());
     let explanation = if is_reserved {
         format!(
             "PersistentVolume {name} is reserved for claim \"{claim}\" in spec.claimRef, and the claim is not bound to it. {reason}"
