@@ -59,15 +59,17 @@ fn holds(line: &str, pattern: &str) -> bool {
         .is_some()
 }
 
-/// The message that explains a driver's words. What Kubernetes says before them is no explanation.
-pub(super) fn of_driver(line: &str) -> Option<&'static Message> {
+/// The advice of `--explain` about a line whose likeliest cause this is. What Kubernetes says before
+/// a driver's words is no explanation.
+pub(super) fn advice(line: &str, cause: &str) -> Option<String> {
     let line = line.to_lowercase();
     let words = line.split_once("\" : ").map_or(line.as_str(), |(_, words)| words);
-    let mut of_drivers = CATALOG
+    CATALOG
         .messages
         .iter()
-        .filter(|message| message.causes.first().is_some_and(|cause| cause == "driver-error"));
-    of_drivers.find(|message| message.is_in(words))
+        .filter(|message| message.causes.first().is_some_and(|first| first == cause))
+        .find(|message| message.is_in(words))
+        .map(|message| format!("{} {}", message.meaning, message.out))
 }
 
 /// A statement, as the names of its messages in the catalog.

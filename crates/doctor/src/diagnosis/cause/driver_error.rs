@@ -4,7 +4,7 @@ use super::mislabelled::attached_to;
 use super::{Judgement, Purpose, SuggestedAction, exclusive_use, may_move, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::messages::{
-    ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER, of_driver,
+    self, ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
@@ -139,10 +139,8 @@ fn advice(fault: &Fault<'_>) -> String {
         ATTACH if LIMIT_REACHED.is_in(fault.message) => {
             "The node has as many volumes as it can attach. Cordon it and delete the pod, which has not started: its controller makes another one, which goes elsewhere.".to_owned()
         }
-        _ => of_driver(fault.message).map_or_else(
-            || "These words are all that is known of the reason.".to_owned(),
-            |known| format!("{} {}", known.meaning, known.out),
-        ),
+        _ => messages::advice(fault.message, "driver-error")
+            .unwrap_or_else(|| "These words are all that is known of the reason.".to_owned()),
     }
 }
 

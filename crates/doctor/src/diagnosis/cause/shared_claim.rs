@@ -112,7 +112,8 @@ fn stop<'a>(
             &format!("{cost} This run is lost, and the next one starts when it is due."),
         ),
         Some(WorkloadKind::Pod) if pod.meta.controller.is_none() => {
-            changed.change(waiting.delete(pod), cost)
+            let lost = format!("{cost} Nothing makes that pod again: keep its manifest first.");
+            changed.change(waiting.delete(pod), &lost)
         }
         _ => return None,
     })

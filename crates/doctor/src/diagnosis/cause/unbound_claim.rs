@@ -2,7 +2,7 @@
 
 use super::{Judgement, SuggestedAction, delay};
 use crate::diagnosis::command;
-use crate::diagnosis::messages::CLAIM_ENDS;
+use crate::diagnosis::messages::{self, CLAIM_ENDS};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::claim::ClaimPhase;
 use engine::model::event::Event;
@@ -196,34 +196,6 @@ fn quote(event: &Event) -> String {
     format!("{reporter} says: \"{}\".", event.message.trim().trim_end_matches('.'))
 }
 
-/// The message of the controller that binds claims while the provisioner is silent.
-const OF_THE_BINDER: &str = "waiting for a volume to be created";
-
-/// Words in known messages of a provisioner, in lower case, and advice about these. The first match
-/// counts, and one of the words is enough.
-const KNOWN: [(&[&str], &str); 5] = [
-    (
-        &["not supported", "unsupported", "invalidargument", "volume capability"],
-        "The class cannot give what the claim requests. A claim cannot be changed: delete it, as it holds no data, and create it with an access mode and volumeMode that the class supports, or with another class.",
-    ),
-    (
-        &["quota", "resourceexhausted", "exceeded", "out of capacity"],
-        "The back end has no room, or a quota is used up. The claim gets its volume once there is room.",
-    ),
-    (
-        &["no storage class is set", "no persistent volumes available"],
-        "The claim names no StorageClass that provisions, and no PersistentVolume fits it: size, access modes, volumeMode, class and selector must all match.",
-    ),
-    (
-        &["storageclass.storage.k8s.io", "failed to find storage class"],
-        "See that the StorageClass exists. A claim's class cannot be changed: delete the claim, as it holds no data, and create it with another class, or create the class.",
-    ),
-    (
-        &[OF_THE_BINDER, "external-provisioner"],
-        "The provisioner has said nothing yet. See that its controller runs, and read its log, in the container csi-provisioner.",
-    ),
-];
-
 /// The steps that release a volume so that it is bound to the claim.
 fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
     // A claim that was bound before can only be bound to a volume whose claimRef has its uid, or
@@ -247,10 +219,7 @@ fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
 
 /// The steps for a message of the provisioner.
 fn steps_for(waiting: &WaitingPod<'_>, said: &str) -> Vec<SuggestedAction> {
-    let message = said.to_lowercase();
-    let known =
-        KNOWN.into_iter().find(|(words, _)| words.iter().any(|word| message.contains(*word)));
-    let notes = known.map(|(_, advice)| advice.to_owned()).into_iter().chain(source(waiting));
+    let notes = messages::advice(said, "unbound-claim").into_iter().chain(source(waiting));
     [classes(waiting)].into_iter().chain(notes.map(|text| SuggestedAction::note(&text))).collect()
 }
 
