@@ -1,6 +1,6 @@
 //! The object that the name on the command line means: a pod, a workload or a claim.
 
-use doctor::diagnosis::{CaseEntry, DiagnosisInput};
+use doctor::diagnosis::{CaseEntry, DiagnosisInput, Remark};
 use engine::model::live_pod::Pod;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
@@ -19,7 +19,7 @@ pub(super) struct Target {
 pub(super) enum TargetError {
     /// The kind does not use volumes.
     #[error(
-        "\"{0}\" is neither a kind with volumes nor a namespace of this cluster. Expected a name, NAMESPACE/NAME, or pod/NAME, deployment/NAME, statefulset/NAME, daemonset/NAME, replicaset/NAME, job/NAME, cronjob/NAME or pvc/NAME."
+        "\"{0}\" is neither a kind with volumes nor a namespace of this cluster. Expected a name, NAMESPACE/NAME, or pod/NAME, deployment/NAME, statefulset/NAME, daemonset/NAME, replicaset/NAME, job/NAME, cronjob/NAME, pvc/NAME or, for diagnose, node/NAME."
     )]
     Kind(String),
     /// The text is not a name.
@@ -39,7 +39,7 @@ pub(super) enum TargetError {
     },
     /// Nothing has this name.
     #[error(
-        "There is no pod, no workload and no claim \"{0}\" among those that could be read. `kubectl get pods,pvc -A` lists the ones there are; -n names the namespace."
+        "There is no pod, no workload, no claim and no node \"{0}\" among those that could be read. `kubectl get pods,pvc -A` lists the ones there are; -n names the namespace."
     )]
     Nothing(String),
 }
@@ -149,6 +149,16 @@ impl Target {
         Err(TargetError::Nothing(name.clone()))
     }
 
+    /// The name of the node, if the target is one.
+    pub(super) fn node(&self) -> Option<&str> {
+        (self.kind == Some(ObjectKind::Node)).then_some(self.name.as_str())
+    }
+
+    /// Whether the remark is about the target.
+    pub(super) fn is_meant_by(&self, remark: &Remark) -> bool {
+        remark.about.iter().any(|name| *name == self.name)
+    }
+
     fn may_be(&self, kind: ObjectKind) -> bool {
         self.kind.is_none_or(|own| own == kind)
     }
@@ -179,6 +189,7 @@ fn kind(name: &str) -> Option<ObjectKind> {
         "pvc" | "persistentvolumeclaim" | "persistentvolumeclaims" | "claim" => {
             return Some(ObjectKind::Claim);
         }
+        "no" | "node" | "nodes" => return Some(ObjectKind::Node),
         "po" => WorkloadKind::Pod,
         "deploy" => WorkloadKind::Deployment,
         "sts" => WorkloadKind::StatefulSet,
@@ -211,6 +222,7 @@ mod tests {
             ("deployments/web", None, deployment, "web"),
             ("sts/db", None, set, "db"),
             ("pvc/data", None, Some(ObjectKind::Claim), "data"),
+            ("node/n1", None, Some(ObjectKind::Node), "n1"),
             ("shop/web", Some("shop"), None, "web"),
             ("shop/deploy/web", Some("shop"), deployment, "web"),
         ];

@@ -51,14 +51,19 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 fn stuck(stuck: &Stuck) -> String {
     let case = &stuck.case;
-    let command =
-        stuck.way_out().map(|(command, cost)| format!("\n{}\n\n{}\n", code(command), prose(cost)));
+    let steps: String = case
+        .safest()
+        .into_iter()
+        .map(|step| {
+            let command = step.command.as_deref().map(|command| format!("{}\n\n", code(command)));
+            format!("\n{}{}\n", command.unwrap_or_default(), prose(&step.text))
+        })
+        .collect();
     format!(
-        "\n**stuck now** `{}` {}\n\n{}\n{}",
+        "\n**stuck now** `{}` {}\n\n{}\n{steps}",
         case.cause,
         prose(&format!("{}: {}", words::claim(case), case.title)),
         prose(&case.explanation),
-        command.unwrap_or_default(),
     )
 }
 

@@ -14,6 +14,7 @@ use super::words::folded;
 use super::{
     Excerpt, Line, Located, Notice, Place, Report, Severity, Style, WIDEST, concise, safe, words,
 };
+use doctor::diagnosis::Purpose;
 use engine::model::words::some;
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
@@ -140,13 +141,17 @@ fn without_empty_frame(rendered: &str) -> String {
 }
 
 /// Prints the problems of a cluster as a table with one row and one command per object.
-fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for section in words::sections(report) {
         rows.extend(section.stuck.into_iter().map(|stuck| {
             let case = &stuck.case;
             let name = if case.passes { "waits" } else { "stuck" };
-            let command = stuck.way_out().map(|(command, _)| command.to_owned());
+            // A row has no place for what must stand before a command.
+            let command = match case.safest()[..] {
+                [only] => only.command.clone(),
+                _ => None,
+            };
             let namespace = &case.volume.namespace;
             [
                 namespace.to_string(),
@@ -376,11 +381,14 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
     group = group.element(note(&words::waiting(case), style));
     group = group.element(note(&case.explanation, style));
     group = group.elements(owner_notes(stuck.owner.as_ref(), style));
-    let way_out = stuck.way_out().map(|(command, cost)| {
-        let run = Level::HELP.message(format!("run: {command}"));
-        [run, note(&format!("costs: {cost}"), style)]
-    });
-    group.elements(way_out.into_iter().flatten())
+    group.elements(case.safest().into_iter().flat_map(|step| match &step.command {
+        Some(command) => {
+            let verb = if step.purpose == Purpose::Before { "first" } else { "run" };
+            let run = Level::HELP.message(format!("{verb}: {command}"));
+            vec![run, note(&format!("costs: {}", step.text), style)]
+        }
+        None => vec![note(&step.text, style)],
+    }))
 }
 
 /// The owner of the object, and the command that shows what to change there, on its own line for

@@ -59,6 +59,19 @@ fn holds(line: &str, pattern: &str) -> bool {
         .is_some()
 }
 
+/// The advice of `--explain` about a line whose likeliest cause this is. What Kubernetes says before
+/// a driver's words is no explanation.
+pub(super) fn advice(line: &str, cause: &str) -> Option<String> {
+    let line = line.to_lowercase();
+    let words = line.split_once("\" : ").map_or(line.as_str(), |(_, words)| words);
+    CATALOG
+        .messages
+        .iter()
+        .filter(|message| message.causes.first().is_some_and(|first| first == cause))
+        .find(|message| message.is_in(words))
+        .map(|message| format!("{} {}", message.meaning, message.out))
+}
+
 /// A statement, as the names of its messages in the catalog.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phrase(pub(super) &'static [&'static str]);
@@ -86,8 +99,12 @@ pub(super) const ATTACHED_ELSEWHERE: Phrase = Phrase(&["attached-elsewhere"]);
 /// A driver says that the node has as many volumes as it can attach.
 pub(super) const LIMIT_REACHED: Phrase = Phrase(&["limit-reached"]);
 
-/// The attacher finds no node plugin of the driver.
-pub(super) const NODE_WITHOUT_DRIVER: Phrase = Phrase(&["node-without-driver"]);
+/// The attacher or the kubelet finds no node plugin of the driver.
+pub(super) const NODE_WITHOUT_DRIVER: Phrase =
+    Phrase(&["node-without-driver", "driver-not-registered"]);
+
+/// A mount on the node is dead.
+pub(super) const DEAD_MOUNT: Phrase = Phrase(&["dead-mount"]);
 
 /// A driver refuses to mount a volume twice on one node.
 pub(super) const MOUNTED_ALREADY: Phrase = Phrase(&["mounted-already"]);
@@ -100,6 +117,9 @@ pub(super) const TAKEN_BY_ANOTHER_POD: Phrase = Phrase(&["taken-by-another-pod"]
 
 /// The scheduler finds no pod that this one may follow.
 pub(super) const NO_POD_TO_FOLLOW: Phrase = Phrase(&["no-pod-to-follow"]);
+
+/// Anti-affinity or a spread constraint keeps the pod off nodes.
+pub(super) const KEPT_APART: Phrase = Phrase(&["kept-apart"]);
 
 /// The scheduler finds no node that can reach the volume.
 pub(super) const NODE_CONFLICT: Phrase = Phrase(&["node-conflict"]);
@@ -158,10 +178,12 @@ mod tests {
             ATTACH_FAILED,
             ATTACHED_ELSEWHERE,
             LIMIT_REACHED,
+            DEAD_MOUNT,
             MOUNTED_ALREADY,
             IN_USE_BY_ANOTHER_POD,
             TAKEN_BY_ANOTHER_POD,
             NO_POD_TO_FOLLOW,
+            KEPT_APART,
             NODE_CONFLICT,
             LIMIT_OF_NODES,
             NOT_BOUND,

@@ -16,6 +16,8 @@ mod explain;
 mod health;
 mod index;
 mod messages;
+mod node;
+mod remark;
 mod report_case;
 mod span;
 mod waiting_pod;
@@ -26,6 +28,8 @@ pub use clock::Clock;
 use delivery::Delivery;
 pub use explain::{Explanation, explain, explanations};
 pub use health::{Examined, Health};
+pub use node::{NodeEntry, node};
+pub use remark::{Remark, remarks};
 pub use report_case::{CaseEntry, HolderEntry, VolumeEntry, WaitingEntry, cases};
 pub use span::span;
 

@@ -8,7 +8,7 @@ use super::text::paragraph;
 use doctor::diagnosis::{Cause, Explanation};
 
 /// The page that describes each cause.
-const RUNBOOK: &str = "docs/runbook.md";
+const RUNBOOK: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/runbook.md");
 
 /// Writes `explanation` in `format`.
 ///

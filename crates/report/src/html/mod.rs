@@ -159,10 +159,17 @@ fn stuck_now(stuck: &Stuck) -> Markup {
             p { (words::waiting(case)) "." }
             p { (prose(&case.explanation)) }
             (owner(stuck.owner.as_ref()))
-            @if let Some((command, cost)) = stuck.way_out() {
+            @let steps = case.safest();
+            @if !steps.is_empty() {
                 h4 { "The way out" }
-                (self::command(command))
-                p { "Costs: " (prose(cost)) }
+            }
+            @for step in steps {
+                @if let Some(command) = &step.command {
+                    (self::command(command))
+                    p { "Costs: " (prose(&step.text)) }
+                } @else {
+                    p { (prose(&step.text)) }
+                }
             }
         }
     }

@@ -558,6 +558,30 @@ fn the_page_needs_nothing_beside_itself() {
     assert!(page.contains("<ins>+   strategy: {type: Recreate}"), "{page}");
 }
 
+/// A reader pastes the command that they see.
+#[test]
+fn a_way_out_stands_behind_its_condition() {
+    let mut report = of_cluster();
+    let steps = &mut report.stuck[0].case.steps;
+    steps[0].command = Some("kubectl taint".to_owned());
+    let condition = SuggestedAction {
+        purpose: Purpose::Before,
+        command: None,
+        text: "It must be off.".to_owned(),
+    };
+    steps.insert(0, condition);
+    for format in [Format::Text, Format::Html, Format::Markdown, Format::Json] {
+        let text = written(&report, format);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}"));
+        assert!(at("It must be off.") < at("kubectl taint"), "{text}");
+    }
+    let mut table = Vec::new();
+    super::text::table(&report, &mut table).unwrap();
+    let table = String::from_utf8(table).unwrap();
+    assert!(table.contains("multi-attach-guard diagnose -n blog"), "{table}");
+    assert!(!table.contains("kubectl taint"), "{table}");
+}
+
 #[test]
 fn the_page_of_a_cluster_leads_to_each_namespace() {
     let page = written(&of_cluster(), Format::Html);
