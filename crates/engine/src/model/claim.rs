@@ -47,7 +47,7 @@ pub struct ClaimSpec {
 }
 
 /// The object that fills a new volume.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DataSource {
     /// `VolumeSnapshot`, `PersistentVolumeClaim`, or a kind that a populator reads.
