@@ -56,11 +56,9 @@ pub(super) fn collect(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> R
     report.count();
     if format == Format::Junit {
         report.judged = parsed
-            .reading
-            .objects
-            .iter()
-            .filter(|known| known.is_judged())
-            .map(|known| JudgedObject {
+            .objects()
+            .filter(|(_, known)| known.is_judged())
+            .map(|(_, known)| JudgedObject {
                 object: known.reference.clone(),
                 file: Some(parsed.text(known).source.name.clone()),
             })
@@ -82,7 +80,7 @@ pub(super) fn place(
         return Placed::default();
     };
     let parsed = context.parsed;
-    let origin = parsed.text(&parsed.reading.objects[first.number]);
+    let origin = parsed.text(parsed.object(first.id));
     let source = &origin.source;
     let text = source.text().unwrap_or_default();
     let shows_excerpts = matches!(format, Format::Text | Format::Wide);
@@ -98,7 +96,7 @@ pub(super) fn place(
     };
     let mut placed = Placed::default();
     for object in judged {
-        let known = &parsed.reading.objects[object.number];
+        let known = parsed.object(object.id);
         for (finding, spot) in object.findings {
             let mut located = file.locate(known, finding, spot);
             located.is_unrendered = context.doubt(known).is_some();

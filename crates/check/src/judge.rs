@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::ids::ObjectId;
 use super::scope::{APPLIED_TOGETHER, Context};
 use super::unused_suppressions;
 use engine::model::object::Object;
@@ -21,7 +22,7 @@ use manifest::objects::Item;
 /// An object to judge, and its context.
 pub(super) struct Subject<'c> {
     context: &'c Context<'c>,
-    pub(super) number: usize,
+    pub(super) id: ObjectId,
     known: &'c Item,
     document: OnceCell<Value>,
 }
@@ -38,20 +39,15 @@ impl Document for Subject<'_> {
 
 /// The findings and notices for one object, with their positions.
 pub(super) struct Judged {
-    pub(super) number: usize,
+    pub(super) id: ObjectId,
     pub(super) findings: Vec<(Finding, Spot)>,
     pub(super) notices: Vec<(String, Spot)>,
 }
 
 impl<'c> Subject<'c> {
-    /// The object with the number `number`.
-    pub(super) fn of(context: &'c Context<'c>, number: usize) -> Self {
-        Self {
-            context,
-            number,
-            known: &context.parsed.reading.objects[number],
-            document: OnceCell::new(),
-        }
+    /// The object in its context.
+    pub(super) fn of(context: &'c Context<'c>, id: ObjectId) -> Self {
+        Self { context, id, known: context.parsed.object(id), document: OnceCell::new() }
     }
 
     /// The parts of the document that are kept, parsed on first use.
@@ -82,7 +78,7 @@ impl<'c> Subject<'c> {
             nearer: &nearer,
             made_classes: &parsed.made_classes,
             default_in_doubt: parsed.is_default_in_doubt,
-            batch: Some((&context.order, self.number)),
+            batch: Some((&context.order, self.id.0)),
             ..Overlay::NOTHING
         };
         evaluate(&review, View::new(&parsed.facts, &overlay), effective)
@@ -97,7 +93,7 @@ impl<'c> Subject<'c> {
         let Object::Workload(workload) = &self.known.object else {
             return false;
         };
-        self.context.assumed_of(self.number).any(|note| {
+        self.context.assumed_of(self.id).any(|note| {
             !note.is_about_users && workload.template.claims().any(|claim| *claim == note.claim)
         })
     }
@@ -116,7 +112,7 @@ impl<'c> Subject<'c> {
         let of_annotations = notices.into_iter().chain(unused).map(|text| (text, annotations));
         let notes = known.notes.iter().map(|note| (note.text.clone(), note.spot));
         let mut judged = Judged {
-            number: self.number,
+            id: self.id,
             findings: Vec::new(),
             notices: of_annotations.chain(notes).collect(),
         };
@@ -145,7 +141,7 @@ impl<'c> Subject<'c> {
     /// Adds to the finding, and to notices, the ambiguous or assumed facts that it depends on.
     fn qualify(&self, finding: &mut Finding) -> Vec<(String, Spot)> {
         let (context, known) = (self.context, self.known);
-        let mut ambiguous = context.ambiguous_of(self.number);
+        let mut ambiguous = context.ambiguous_of(self.id);
         if finding.rule == codes::UNRESOLVED_CLAIM
             && let Some(note) = ambiguous.find(|note| finding.volumes.contains(&note.claim))
         {
@@ -154,7 +150,7 @@ impl<'c> Subject<'c> {
             finding.step = format!("{APPLIED_TOGETHER}.");
         }
         let mut notices = Vec::new();
-        for assumed in context.assumed_of(self.number) {
+        for assumed in context.assumed_of(self.id) {
             let is_about_it =
                 !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
             if is_about_it && finding.volumes.contains(&assumed.claim) {

@@ -60,6 +60,7 @@ mod findings;
 mod fold;
 mod hints;
 pub mod hunk;
+mod ids;
 mod judge;
 mod line;
 mod made_classes;
@@ -109,8 +110,8 @@ impl Parsed {
             let context = scopes.around(&group);
             let judged = group
                 .iter()
-                .filter(|number| wanted(&self.reading.objects[**number].reference))
-                .filter_map(|number| Subject::of(&context, *number).judge(effective))
+                .filter(|id| wanted(&self.object(**id).reference))
+                .filter_map(|id| Subject::of(&context, *id).judge(effective))
                 .collect();
             findings::place(files, format, &scopes, &context, judged)
         });

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::files::Files;
+use super::ids::TextId;
 use super::namespace::Namespaces;
 use super::neighbours::Neighbours;
 use super::text::Text;
@@ -99,7 +100,7 @@ impl Reading {
     pub fn namespaces(&self, first: usize) -> Vec<String> {
         let texts = self.texts.iter().enumerate().skip(first);
         let around = |(number, text): (usize, &Text)| {
-            let found = || self.namespaces.around(number, text, &self.neighbours);
+            let found = || self.namespaces.around(TextId(number), text, &self.neighbours);
             text.namespace.clone().unwrap_or_else(|| found().into())
         };
         texts.map(around).collect()

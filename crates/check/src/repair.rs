@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::files::Files;
+use super::ids::TextId;
 use super::judge::Subject;
 use super::merge_patch;
 use super::parse::Parsed;
@@ -67,7 +68,7 @@ impl Parsed {
     ) -> Edits {
         let mut edits = Edits::default();
         let repairable = self.repairable(effective, remedy);
-        for of_file in repairable.chunk_by(|a, b| a.known.place.source == b.known.place.source) {
+        for of_file in repairable.chunk_by(|a, b| TextId::of(a.known) == TextId::of(b.known)) {
             let text = self.text(of_file[0].known);
             match text.release() {
                 Some(release) => {
@@ -92,11 +93,11 @@ impl Parsed {
         let repairs_guesses = remedy.is_some_and(RemedyChoice::suits_every_class);
         let scopes = Scopes::of(self);
         let mut repairable = Vec::new();
-        for numbers in scopes.groups() {
-            let context = scopes.around(&numbers);
-            let subjects = numbers
+        for ids in scopes.groups() {
+            let context = scopes.around(&ids);
+            let subjects = ids
                 .iter()
-                .map(|number| Subject::of(&context, *number))
+                .map(|id| Subject::of(&context, *id))
                 .filter(|subject| repairs_guesses || !subject.rests_on_an_assumption());
             repairable.extend(subjects.filter_map(|subject| {
                 let verdict = subject.verdict(effective, Mode::Repair { remedy });
@@ -107,7 +108,7 @@ impl Parsed {
                     .map(|proposal| proposal.remedy.name)
                     .collect();
                 Some(Repairable {
-                    known: &self.reading.objects[subject.number],
+                    known: self.object(subject.id),
                     patch: verdict.patch?,
                     remedies: remedies.join(", "),
                     document: subject.document().clone(),
