@@ -3,8 +3,8 @@
 //! # Fires on
 //!
 //! In files: a PersistentVolumeClaim, or a StatefulSet's template of claims, whose
-//! `storageClassName`, or a workload whose `claimName`, is no DNS-1123 subdomain, for example because of an upper-case letter or an underscore. The
-//! outcome is `refused`.
+//! `storageClassName`, or a workload whose `claimName`, is no DNS-1123 subdomain, for example
+//! because of an upper-case letter or an underscore. The outcome is `refused`.
 //!
 //! # Why
 //!

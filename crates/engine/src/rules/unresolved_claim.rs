@@ -17,7 +17,7 @@
 //!   rendered name it;
 //! * nothing attaches the disk, and nobody knows how its driver treats a second node.
 //!
-//! Also a workload one of whose claims is being deleted, and a workload with an exclusive volume in
+//! Also a workload one of whose claims is being deleted. Also a workload with an exclusive volume in
 //! a namespace whose objects are too large or too many for the webhook to keep in memory: pods that
 //! it does not see may use the volume.
 //!
