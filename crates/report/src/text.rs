@@ -141,7 +141,7 @@ fn without_empty_frame(rendered: &str) -> String {
 }
 
 /// Prints the problems of a cluster as a table with one row and one command per object.
-pub(super) fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for section in words::sections(report) {
         rows.extend(section.stuck.into_iter().map(|stuck| {

@@ -570,14 +570,12 @@ fn a_way_out_stands_behind_its_condition() {
         text: "It must be off.".to_owned(),
     };
     steps.insert(0, condition);
-    for format in [Format::Text, Format::Html, Format::Markdown, Format::Json] {
+    for format in [Format::Wide, Format::Html, Format::Markdown, Format::Json] {
         let text = written(&report, format);
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}"));
         assert!(at("It must be off.") < at("kubectl taint"), "{text}");
     }
-    let mut table = Vec::new();
-    super::text::table(&report, &mut table).unwrap();
-    let table = String::from_utf8(table).unwrap();
+    let table = written(&report, Format::Text);
     assert!(table.contains("multi-attach-guard diagnose -n blog"), "{table}");
     assert!(!table.contains("kubectl taint"), "{table}");
 }

@@ -7,11 +7,10 @@ use super::{Judgement, SuggestedAction, describe, is_made_again};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let said = waiting.dead_mount()?;
+    waiting.dead_mount()?;
     let node = waiting.pod.node.as_deref().filter(|_| !waiting.pod.is_ending())?;
     let explanation = format!(
-        "A mount of the volume on node {node} is dead: its server was away, or the driver's process behind it has ended. Such a mount does not come back by itself. Kubernetes says: \"{}\".",
-        said.trim().trim_end_matches('.')
+        "A mount of the volume on node {node} is dead: its server was away, or the driver's process behind it has ended. Such a mount does not come back by itself."
     );
     Some(Judgement { explanation, steps: steps(waiting, node) })
 }

@@ -60,7 +60,7 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
         ));
     }
     let outlook = if users.next().is_some() {
-        "Kubernetes keeps the volume attached as long as the machine may still write to it. As the old pod cannot end there, it stays so until somebody acts."
+        "Kubernetes keeps it there, as the machine may still write, until somebody acts."
     } else {
         "No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it. Where its controller manager runs with --disable-force-detach-on-timeout, it never does."
     };
@@ -99,7 +99,7 @@ pub(in crate::diagnosis) fn power(node: &Examined) -> SuggestedAction {
         "Neither Kubernetes nor this program can see that."
     };
     SuggestedAction::condition(&format!(
-        "Bring the machine back if you can: its kubelet then ends the old pod and lets the volume go, and nothing is lost. If you cannot, {name} must be powered off: look at the machine itself, in the console of your cloud or data centre. {known}"
+        "Bring the machine back if you can: nothing is lost then. If you cannot, {name} must be powered off: look at the machine itself. {known}"
     ))
 }
 
@@ -114,7 +114,7 @@ fn taint(waiting: &WaitingPod<'_>, name: &str) -> SuggestedAction {
     SuggestedAction::way_out(
         taint_command(waiting.index.facts.kubectl, name),
         &format!(
-            "Only for a machine that is off: otherwise both nodes write to one disk and the data is lost. The pods of {name} are deleted and their volumes detached, in seconds."
+            "Pods of {name} are deleted. If {name} is on, two nodes write to one disk and data is lost."
         ),
     )
 }

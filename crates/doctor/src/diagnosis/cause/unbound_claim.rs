@@ -13,7 +13,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if waiting.found_claim().is_some() {
         let describe = SuggestedAction::check(
             waiting.in_namespace(&["describe", &format!("pvc/{}", waiting.claim)]),
-            "Nothing. Its Events hold what the provisioner says, for an hour.",
+            "Nothing. Its Events, which are kept for an hour, say why.",
         );
         steps.insert(0, describe);
     }
@@ -141,7 +141,8 @@ fn of_another(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
 /// The claim requests this volume, but is not bound to it.
 fn wrong_volume(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
     let is_ending = volume.metadata.is_being_deleted();
-    let reason = match waiting.claim_warning() {
+    let event = waiting.claim_warning().or_else(|| waiting.claim_event(|_| true));
+    let reason = match event {
         _ if is_ending => "That volume is being deleted.".to_owned(),
         Some(event) => quote(event),
         None => "No Event says why any more.".to_owned(),
