@@ -67,9 +67,12 @@ pub(super) enum CommandError {
     UnknownStorage(String),
     /// The line is not known.
     #[error(
-        "This line is not known. Give the message of an Event about a volume, as `kubectl describe pod` shows it, or run `multi-attach-guard diagnose` against the cluster."
+        "No line of this text is known. Give the message of an Event about a volume, as `kubectl describe pod` shows it, or run `multi-attach-guard diagnose` against the cluster."
     )]
     Unexplained,
+    /// The text to explain cannot be read.
+    #[error("Standard input cannot be read: {0}.")]
+    Pasted(#[source] io::Error),
     /// Nothing can be rendered here.
     #[error("Charts and kustomizations cannot be rendered: {0}.")]
     Render(#[source] io::Error),

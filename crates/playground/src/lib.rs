@@ -92,7 +92,7 @@ pub fn contents() -> String {
     .to_string()
 }
 
-/// The explanation of an error line, or `null`.
+/// What an error line means.
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
 pub fn explain(line: &str) -> String {
     json!(diagnosis::explain(line)).to_string()

@@ -89,7 +89,7 @@ fn what_cannot_be_judged_is_said() {
         let refused = Checked::new(example(), facts, 0.0).map(|checked| checked.verdict());
         assert!(refused.is_err_and(|error| error.contains(problem)));
     }
-    assert_eq!(explain("Back-off pulling image"), "null");
+    assert!(explain("Back-off pulling image").contains("\"known\":[]"));
     let line = "AttachVolume.Attach failed for volume \"pv-1\" : already attached to n1";
     assert!(explain(line).contains("kubectl get pv pv-1"));
 }

@@ -6,7 +6,7 @@
 
 mod open;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -22,6 +22,7 @@ use doctor::diagnosis::{
 };
 use engine::model::live_pod::Pod;
 use engine::model::observed::Observed;
+use manifest::source::MAX_BYTES;
 use source::policy_file;
 
 /// The time between two looks at a cluster that is watched.
@@ -54,7 +55,7 @@ pub(crate) struct DiagnoseOptions {
     #[arg(long)]
     pub watch: bool,
 
-    /// Explain a line from an Event or a ticket, without a cluster
+    /// Explain a line or more of an Event or a ticket, without a cluster (-: standard input)
     #[arg(long, value_name = "LINE", conflicts_with_all = ["name", "watch"])]
     pub explain: Option<String>,
 }
@@ -69,10 +70,7 @@ const HELD_UP: usize = 5;
 /// Runs the command, and returns the exit code of the program.
 pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
     if let Some(line) = &options.explain {
-        let explanation = explain(line).ok_or(CommandError::Unexplained)?;
-        let mut out = io::stdout().lock();
-        report::explanation::write(&explanation, options.format, &mut out)?;
-        return Ok(0);
+        return explain_text(line, options.format);
     }
     let subject = options.scope.subject(options.name.as_deref())?;
     let connection = options.cluster.connect()?;
@@ -101,6 +99,22 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
         }
         std::thread::sleep(AGAIN);
     }
+}
+
+/// Prints what a text means, or standard input if the text is `-`.
+fn explain_text(text: &str, format: Format) -> Result<u8, CommandError> {
+    let explained = if text == "-" {
+        let mut bytes = Vec::new();
+        io::stdin().lock().take(MAX_BYTES).read_to_end(&mut bytes).map_err(CommandError::Pasted)?;
+        explain(&String::from_utf8_lossy(&bytes))
+    } else {
+        explain(text)
+    };
+    if explained.known.is_empty() {
+        return Err(CommandError::Unexplained);
+    }
+    report::explanation::write(&explained, format, &mut io::stdout().lock())?;
+    Ok(0)
 }
 
 fn look(

@@ -473,8 +473,9 @@ fn anchor(heading: &str) -> String {
         .replace(|letter: char| !letter.is_alphanumeric() && !"-_".contains(letter), "")
 }
 
-/// Each explained line with causes other than `other` has a section with the explanation and the
-/// causes. A way out that several lines share is in the section of the first of them.
+/// Each explained line has a section with the explanation, the causes and all words by which it is
+/// recognised, so that a search in the page finds it. A way out that several lines share is in the
+/// section of the first of them.
 fn says_what_is_explained(words: &str) {
     let mut expected = String::new();
     let mut ways_out: Vec<(&str, &str)> = Vec::new();
@@ -482,25 +483,24 @@ fn says_what_is_explained(words: &str) {
         let in_text = printed::between_backticks(known.fix);
         let commands = known.look.iter().chain(&in_text);
         printed::assert_listed(commands.map(String::as_str), "diagnose --explain");
-        if known.causes == ["other"] {
-            continue;
-        }
-        let links = known
-            .causes
-            .iter()
-            .map(|code| format!("[`{code}`](#{code})"))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let links: Vec<String> =
+            known.causes.iter().map(|code| format!("[`{code}`](#{code})")).collect();
+        let causes = match links.as_slice() {
+            [] => String::new(),
+            links => format!("{}\n\n", links.join(", ")),
+        };
         let way_out = match ways_out.iter().find(|(fix, _)| *fix == known.fix) {
             Some((_, title)) => format!("[The same way out](#{}).", anchor(title)),
             None => known.fix.to_owned(),
         };
         ways_out.push((known.fix, known.searched));
+        let patterns = known.words.join("`, `");
         expected += &format!(
-            "### {}\n\n*{}*: {}\n\n{way_out}\n\n{links}\n\n",
+            "### {}\n\n*{}*: {}\n\n{way_out}\n\n{causes}Words: `{patterns}`\n\n",
             known.searched, known.says, known.meaning
         );
     }
+    expected += "<!-- end -->\n";
     let (before, there) = words.split_at(words.find("### ").unwrap_or(words.len()));
     if std::env::var_os("MESSAGES").is_some_and(|mode| mode == "write") {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/runbook.md");
@@ -519,7 +519,7 @@ fn says_what_is_explained(words: &str) {
 #[test]
 fn explanations_are_written_in_each_format() {
     let line = "Waiting for detach for volume \"pv-data\" Volume is already used by pod(s) web-1";
-    let known = explain(line).unwrap();
+    let known = explain(line);
     let write = |format| {
         let mut out = Vec::new();
         explanation::write(&known, format, &mut out).unwrap();
@@ -527,7 +527,7 @@ fn explanations_are_written_in_each_format() {
     };
     insta::assert_snapshot!("explanation", write(Format::Text));
     let json: Value = serde_json::from_str(&write(Format::Json)).unwrap();
-    assert_eq!(json["causes"][0], "rollout-overlap");
+    assert_eq!(json["known"][0]["causes"][0], "rollout-overlap");
 }
 
 #[test]
@@ -585,7 +585,7 @@ fn nothing_commands_a_terminal_or_a_pipeline() {
         "Multi-Attach error for volume \"{0}\" Volume is already used by pod(s) {0}",
         hostile::TEXT
     );
-    let known = explain(&line).unwrap();
+    let known = explain(&line);
     for format in [Format::Text, Format::Json] {
         let mut out = Vec::new();
         explanation::write(&known, format, &mut out).unwrap();
