@@ -132,13 +132,13 @@ deny:
 	fi
 
 .PHONY: prose
-prose: ## Check that the pages of docs/ are easy to read, and that the check finds what is not
+prose: ## Check that the pages of docs/ and the program's texts are easy to read
 	@if command -v python3 >/dev/null; then \
 		docs/site/prose --test && docs/site/prose --table; \
 	elif [ -n "$$CI" ]; then \
 		echo "python3 is missing, and with CI set nothing is skipped." >&2; exit 1; \
 	else \
-		echo "SKIPPED: the pages were not read; python3 is missing." >&2; \
+		echo "SKIPPED: the pages and the program's texts were not read; python3 is missing." >&2; \
 	fi
 
 .PHONY: advisories

@@ -41,12 +41,12 @@ fn fastest<const N: usize>(mut works: [&mut dyn FnMut(); N]) -> [Duration; N] {
     const CALLS: u32 = 500;
     let mut fastest = [Duration::MAX; N];
     for _ in 0..ROUNDS {
-        for (work, fastest) in works.iter_mut().zip(&mut fastest) {
+        for (work, best) in works.iter_mut().zip(&mut fastest) {
             let start = Instant::now();
             for _ in 0..CALLS {
                 work();
             }
-            *fastest = (*fastest).min(start.elapsed() / CALLS);
+            *best = (*best).min(start.elapsed() / CALLS);
         }
     }
     fastest

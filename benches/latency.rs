@@ -66,11 +66,11 @@ fn main() {
         began.elapsed().as_secs()
     );
     let guard = std::env::var_os("WEBHOOKS").is_none().then(|| {
-        let began = Instant::now();
+        let started = Instant::now();
         let guard = plane.guard("latency", &GuardOptions::default());
         println!(
             "the guard is ready after {:.1} s, with {:.0} MiB in use",
-            began.elapsed().as_secs_f64(),
+            started.elapsed().as_secs_f64(),
             resident_mib(&guard)
         );
         guard.until_heard(&plane);
@@ -106,8 +106,8 @@ fn main() {
             println!("  {name:18} {kind:8} {p50:8.2} {p99:8.2} {most:8.2}");
         }
     }
-    for (kind, (with, without)) in kinds.iter().zip(with.client.iter().zip(&without.client)) {
-        let [p50, p99] = [0.5, 0.99].map(|part| at(with, part) - at(without, part));
+    for (kind, (guarded, plain)) in kinds.iter().zip(with.client.iter().zip(&without.client)) {
+        let [p50, p99] = [0.5, 0.99].map(|part| at(guarded, part) - at(plain, part));
         println!(
             "  added: {kind:8} p50 {p50:.2} (goal: 1 at most), p99 {p99:.2} (goal: 5 at most)"
         );
@@ -124,11 +124,11 @@ fn resident_mib(guard: &Guard) -> f64 {
         let program = words.split('\0').next().unwrap_or_default();
         program.ends_with("multi-attach-guard") && words.split('\0').any(|word| word == listen)
     };
-    let mut folders = fs::read_dir("/proc").unwrap().flatten();
-    let folder = folders.find(|it| is_it(&it.path())).unwrap();
+    let folder =
+        fs::read_dir("/proc").unwrap().flatten().find(|folder| is_it(&folder.path())).unwrap();
     let status = fs::read_to_string(folder.path().join("status")).unwrap();
-    let mut lines = status.lines();
-    let kib = lines.find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
     kib.unwrap().parse::<f64>().unwrap() / 1024.0
 }
 
@@ -211,8 +211,8 @@ fn histogram(plane: &ControlPlane) -> BTreeMap<u64, u64> {
     let text = plane.exposition();
     let mut buckets = BTreeMap::new();
     for line in text.lines().filter(|line| line.starts_with(HISTOGRAM)) {
-        let bound = line.split("le=\"").nth(1).and_then(|it| it.split('"').next());
-        let seconds = bound.and_then(|it| it.parse::<f64>().ok()).unwrap();
+        let bound = line.split("le=\"").nth(1).and_then(|rest| rest.split('"').next());
+        let seconds = bound.and_then(|bound| bound.parse::<f64>().ok()).unwrap();
         let count: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
         if seconds.is_finite() {
             *buckets.entry((seconds * 1e6) as u64).or_default() += count as u64;
@@ -237,8 +237,7 @@ fn api(
 /// Creates the object and returns its uid.
 async fn create(api: &Api<DynamicObject>, object: Value) -> String {
     let object = serde_json::from_value(object).unwrap();
-    let made = api.create(&PostParams::default(), &object).await.unwrap();
-    made.metadata.uid.unwrap()
+    api.create(&PostParams::default(), &object).await.unwrap().metadata.uid.unwrap()
 }
 
 /// Two nodes, a class and claims. The claims of the Deployments are bound.

@@ -64,8 +64,7 @@ fn apply_policies(plane: &ControlPlane) {
     let component =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/components/admission-policies");
     for file in ["crd.yaml", "policies.yaml"] {
-        let text = fs::read_to_string(component.join(file)).unwrap();
-        let text = text.replace(
+        let text = fs::read_to_string(component.join(file)).unwrap().replace(
             "values: [kube-system, multi-attach-guard]",
             "values: [kube-system, multi-attach-guard, plain]",
         );
@@ -95,9 +94,9 @@ fn percentile(times: &mut [Duration], percent: usize) -> Duration {
 /// The value of one of the API server's series.
 fn counted(plane: &ControlPlane, series: &str) -> f64 {
     let exposition = plane.exposition();
-    let mut lines = exposition.lines();
-    let value = lines.find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    value.unwrap().parse().unwrap()
+    let value =
+        exposition.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')).unwrap();
+    value.parse().unwrap()
 }
 
 const NAMESPACES: usize = 500;
@@ -111,18 +110,17 @@ fn latency() {
     let Some(plane) = start() else { return };
     apply_policies(&plane);
     namespace(&plane, "plain");
-    let shops: Vec<String> = (0..NAMESPACES).map(|it| format!("shop-{it}")).collect();
+    let shops: Vec<String> = (0..NAMESPACES).map(|number| format!("shop-{number}")).collect();
     let small = shops.iter().map(|name| (name.as_str(), CLAIMS));
     for (name, claims) in [("large", LARGE)].into_iter().chain(small) {
         namespace(&plane, name);
         let path = format!("/apis/multi-attach-guard.dev/v1alpha1/namespaces/{name}/volumefacts");
         until("the definition", SOON, || {
-            let sent = plane.send(Method::POST, &path, &facts(claims));
-            sent.map_err(|error| error.to_string())
+            plane.send(Method::POST, &path, &facts(claims)).map_err(|error| error.to_string())
         });
     }
     let [passes, denied] = ["Recreate", "RollingUpdate"].map(deployment);
-    let [plain, large] = ["plain", "large"].map(|it| [it.to_owned()]);
+    let [plain, large] = ["plain", "large"].map(|name| [name.to_owned()]);
     for round in 1..=2 {
         println!("Round {round}");
         for (what, object, namespaces) in [
@@ -163,7 +161,7 @@ fn create(plane: &ControlPlane, what: &str, object: &Value, namespaces: &[String
     plane.api_server().signal("KILL");
     plane.api_server().wait(SOON).unwrap();
     plane.start_api_server_again().unwrap();
-    let send = |namespace: &str, object| plane.send(Method::POST, &deployments(namespace), object);
+    let send = |namespace: &str, body| plane.send(Method::POST, &deployments(namespace), body);
     let denied = deployment("RollingUpdate");
     until("a denial", SOON, || match send("shop-0", &denied) {
         Ok(()) => Err("nothing is refused".to_owned()),
@@ -209,8 +207,7 @@ fn writes() {
     let client = plane.client();
     let created = plane.block_on(async {
         let mut interval = tokio::time::interval(Duration::from_millis(5));
-        let ticks = stream::poll_fn(|context| interval.poll_tick(context).map(Some));
-        let ticks = ticks
+        let ticks = stream::poll_fn(|context| interval.poll_tick(context).map(Some))
             .take_while(|_| std::future::ready(began.elapsed() < Duration::from_secs(SECONDS)));
         let changes = ticks.enumerate().map(|(number, _)| {
             let client = client.clone();
@@ -223,8 +220,7 @@ fn writes() {
                 client.request_text(request).await.is_ok()
             }
         });
-        let made = changes.buffer_unordered(64).filter(|made| std::future::ready(*made));
-        made.count().await
+        changes.buffer_unordered(64).filter(|made| std::future::ready(*made)).count().await
     });
     let took = began.elapsed().as_secs_f64();
     let rate = |count: f64| count / took;
@@ -270,11 +266,12 @@ fn padding() {
 /// The median time of a create, and the API server's CPU time for one, which other programs on the
 /// machine affect least.
 fn print_times(plane: &ControlPlane, namespaces: [&str; 2], what: &str) {
-    for (list, strategy) in lists().iter().flat_map(|it| [(it, "Recreate"), (it, "RollingUpdate")])
+    for (list, strategy) in
+        lists().iter().flat_map(|list| [(list, "Recreate"), (list, "RollingUpdate")])
     {
         let object = padded("padded", list, PADDING, &json!({"strategy": {"type": strategy}}));
         let requests =
-            namespaces.map(|it| asking::request(Method::POST, &deployments(it), &object));
+            namespaces.map(|name| asking::request(Method::POST, &deployments(name), &object));
         let mut spent = [(); 2].map(|()| (Vec::new(), 0.0));
         let mut refused = [0; 2];
         for at in [0, 1].repeat(TURNS) {

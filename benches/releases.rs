@@ -46,12 +46,15 @@ fn main() {
     check.args(["check", "--format", "json", "."]);
     check.current_dir(folder.path());
     run(check);
-    let check = children() - before - helm;
-    let seconds = |it: Duration| it.as_secs_f64();
+    let checking = children() - before - helm;
+    let seconds = |time: Duration| time.as_secs_f64();
     println!("{FILES} files with {RELEASES} releases, time on the processors:");
     println!("  helm template alone:  {:.2} s", seconds(helm));
-    println!("  check:                {:.2} s", seconds(check));
-    println!("  check beside helm:    {:.2} (goal: 3.00 at most)", seconds(check) / seconds(helm));
+    println!("  check:                {:.2} s", seconds(checking));
+    println!(
+        "  check beside helm:    {:.2} (goal: 3.00 at most)",
+        seconds(checking) / seconds(helm)
+    );
 }
 
 fn run(mut command: Command) {

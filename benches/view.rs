@@ -18,7 +18,7 @@ use engine::model::labels::Labels;
 use engine::model::workload::WorkloadKind;
 use engine::snapshot::{NodeHint, Snapshot, View};
 use shared::cluster::{
-    LARGE, Manifest, claim, claim_name, claim_of, namespace, node, volume, workload,
+    LARGE, Manifest, claim, claim_name, claim_of, largest, namespace, node, volume, workload,
 };
 
 /// The resident memory of this process in bytes (`proc_pid_statm(5)`, 4 KiB pages).
@@ -35,6 +35,22 @@ fn memory_of(what: &str, count: usize, cluster: &mut Snapshot, make: fn(usize) -
     }
     let each = (resident() - before) as f64 / count as f64;
     println!("memory per {what}, beside 1 KiB: {:.2} (goal: 1.00 at most)", each / 1024.0);
+}
+
+/// The memory for twice as many large objects as the limit allows.
+fn memory_of_the_largest() {
+    const LIMIT: usize = 192 << 20;
+    let mut cluster = Snapshot::complete().limited(LIMIT);
+    let before = resident();
+    for number in 0..2 * LIMIT / (20 << 10) {
+        cluster.apply(largest(number).read());
+    }
+    let (taken, usage) = ((resident() - before) as f64, cluster.usage());
+    println!(
+        "memory of the largest objects, beside the limit: {:.2} (goal: 1.30 at most), {} left out",
+        taken / LIMIT as f64,
+        usage.left_out
+    );
 }
 
 /// The look-ups of one decision about a Deployment with one claim.
@@ -104,6 +120,7 @@ fn beside_a_writer(cluster: &RwLock<Snapshot>, pause: Option<Duration>) -> [Dura
 }
 
 fn main() {
+    memory_of_the_largest();
     let mut large = Snapshot::complete();
     memory_of("claim", LARGE.claims, &mut large, claim);
     memory_of("persistent volume", LARGE.claims, &mut large, volume);

@@ -29,8 +29,8 @@ fn a_programs_keeper_is_not_in_the_group_of_the_test() {
     let own = std::fs::read_to_string("/proc/self/stat").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["/proc/self/stat".to_owned()];
-    let folder = folder.path().join("cat");
-    let cat = Program::start("cat", Path::new("cat"), &arguments, &[], &folder).unwrap();
+    let files = folder.path().join("cat");
+    let cat = Program::start("cat", Path::new("cat"), &arguments, &[], &files).unwrap();
     let ended = cat.wait(Duration::from_secs(60)).unwrap();
     assert!(ended.success(), "{}", cat.log_tail());
     let (its, own) = (group(&cat.log()), group(&own));
@@ -49,13 +49,13 @@ type Said = Option<(StatusCode, String)>;
 /// Answers requests in sequence as the script says, and records them.
 async fn scripted(script: Vec<Said>) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&asked);
+    let record = Arc::clone(&asked);
     let answer = move |method: Method, uri: Uri| {
-        let mut kept = kept.lock().unwrap();
-        let answer = script[kept.len()].clone();
-        kept.push(format!("{method} {}", uri.path()));
+        let mut requests = record.lock().unwrap();
+        let said = script[requests.len()].clone();
+        requests.push(format!("{method} {}", uri.path()));
         // A panic closes the connection.
-        async move { answer.unwrap() }
+        async move { said.unwrap() }
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -105,12 +105,11 @@ async fn the_harness_asks_again_as_clients_of_kubernetes_do() {
     let create = PostParams::default();
     let made = namespaces.create(&create, &object).await.unwrap();
     assert_eq!(made.metadata.uid.as_deref(), Some("of-the-first-request"));
-    let error = namespaces.create(&create, &object).await.unwrap_err();
-    has(&error.to_string(), "already exists");
-    let delete = DeleteParams::default();
-    namespaces.delete("one", &delete).await.unwrap();
-    let error = namespaces.get("one").await.unwrap_err();
-    has(&error.to_string(), "webhook");
+    let conflict = namespaces.create(&create, &object).await.unwrap_err();
+    has(&conflict.to_string(), "already exists");
+    namespaces.delete("one", &DeleteParams::default()).await.unwrap();
+    let failure = namespaces.get("one").await.unwrap_err();
+    has(&failure.to_string(), "webhook");
     let (post, one) = ("POST /api/v1/namespaces", "/api/v1/namespaces/one");
     let [get, delete] = ["GET", "DELETE"].map(|method| format!("{method} {one}"));
     assert_eq!(
@@ -178,16 +177,17 @@ fn gates(source: &str, minor: &str) -> Vec<(String, &'static str)> {
     let mut found = Vec::new();
     let mut lines = source.lines();
     while let Some(line) = lines.next() {
-        let Some((key, spec)) = line.strip_prefix('\t').and_then(|it| it.split_once(':')) else {
+        let Some((key, spec)) = line.strip_prefix('\t').and_then(|entry| entry.split_once(':'))
+        else {
             continue;
         };
         if spec.trim_start().starts_with("{Default:") {
             found.push((name(key), default(spec)));
         } else if spec.trim() == "{" {
-            let versions = lines.by_ref().take_while(|line| line.trim() != "},");
-            let reached = versions.filter(|line| {
-                let version = line.split('"').nth(1).unwrap_or("1.0");
-                line.contains("MustParse") && number(version) <= number(minor)
+            let versions = lines.by_ref().take_while(|version| version.trim() != "},");
+            let reached = versions.filter(|version| {
+                let since = version.split('"').nth(1).unwrap_or("1.0");
+                version.contains("MustParse") && number(since) <= number(minor)
             });
             if let Some(last) = reached.last() {
                 found.push((name(key), default(last)));
@@ -284,7 +284,8 @@ fn every_strategy_of_the_table_is_one_to_check() {
             let object = object(json!({"kind": kind, "namespace": "shop", "with": strategy}));
             let mut check = program(&["check", "--format", "json", "-"]);
             let findings = findings(&fed(&mut check, &object.to_string()));
-            let is_refused = findings.iter().any(|it| it["rule"] == "unsupported-strategy");
+            let is_refused =
+                findings.iter().any(|finding| finding["rule"] == "unsupported-strategy");
             assert_eq!(!is_refused, is_known, "{kind} {value}: {findings:#?}");
         }
     }
@@ -299,9 +300,9 @@ fn gates_that_no_verdict_rests_on_have_a_case() {
     let mut count = 0;
     for gate in gates.filter_map(|line| line.split_whitespace().next()) {
         let is_named = |line: &str| {
-            let names = line.strip_prefix("- name: \"gates ");
-            let names = names.and_then(|it| it.split_once(": "));
-            names.is_some_and(|(names, _)| names.split(", ").any(|it| it == gate))
+            line.strip_prefix("- name: \"gates ")
+                .and_then(|name| name.split_once(": "))
+                .is_some_and(|(names, _)| names.split(", ").any(|name| name == gate))
         };
         assert!(cases.lines().any(is_named), "tests/verdicts/cases.yaml has no case for {gate}");
         count += 1;

@@ -11,6 +11,8 @@ use harness::shorthand::list;
 use harness::{Needs, until};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use source::connect::Access;
 use source::informer::{Fitness, Informer};
 use tokio::time::Instant;
 
@@ -82,4 +84,40 @@ fn objects_of_every_kind_arrive() {
         let is_left = left.contains("Deployment") || left.contains("Pod");
         harness::seen(!is_left, left)
     });
+}
+
+#[test]
+fn objects_that_are_too_large_do_not_hide_those_of_other_namespaces() {
+    const LARGE: usize = 8;
+    const LIMIT: usize = 192 << 20;
+    let plane = harness::or_skip!(harness::require_control_plane(Needs::ApiServer));
+    let (large, small) = (plane.namespace("large"), plane.namespace("small"));
+    plane.apply(
+        &small,
+        &list("- {kind: PersistentVolumeClaim}\n- {kind: Deployment, uses: [data]}"),
+    );
+    // With its managed fields, this is nearly as much as the API server stores.
+    let volume = |number| json!({"name": format!("v{number}"), "persistentVolumeClaim": {"claimName": format!("c{number}")}});
+    let volumes: Vec<Value> = (0..4700).map(volume).collect();
+    for number in 0..LARGE {
+        let labels = json!({"app": "large"});
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": format!("large-{number}")},
+            "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}}}});
+        let create = ["create", "--namespace", &large, "-f", "-"];
+        plane.kubectl(&create, Some(&deployment.to_string())).success();
+    }
+
+    let access = Access { kubeconfig: Some(plane.kubeconfig().to_owned()), ..Access::default() };
+    let view = plane.block_on(async { Informer::start(access, |_| true, LIMIT) });
+    plane.block_on(view.synced(Instant::now() + SOON)).unwrap();
+    assert_eq!(view.usage().left_out, LARGE);
+    assert!(view.usage().bytes < LIMIT / 100, "{:?}", view.usage());
+    assert_eq!(names(&view, &small, "data"), "Deployment web");
+    view.look(|view| {
+        assert!(view.cluster().leaves_out(&large));
+        assert!(!view.cluster().leaves_out(&small));
+    });
+    plane.run(&format!("delete deployment --all --namespace {large}"));
+    until("the deletions", SOON, || harness::seen(view.usage().left_out == 0, view.usage()));
 }

@@ -1,8 +1,11 @@
 //! Compares our YAML reader with the one of Kubernetes: we read every file that kubectl reads, with
 //! the same meaning.
 
-// The helpers of tests are outside of the functions that clippy recognizes as tests.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "the helpers of tests are outside of the functions that clippy recognizes as tests"
+)]
 
 #[path = "written/corpus.rs"]
 #[allow(dead_code, reason = "kubectl is the other reader here")]
@@ -28,7 +31,7 @@ const GENERATED: usize = 600;
 fn wrapped(name: &str, text: &str) -> String {
     let inner: String = text
         .lines()
-        .filter(|line| !["---", "...", "%"].iter().any(|it| line.starts_with(it)))
+        .filter(|line| !["---", "...", "%"].iter().any(|start| line.starts_with(start)))
         .map(|line| format!("  {line}\n"))
         .collect();
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\nspec:\n{inner}")
@@ -115,9 +118,9 @@ fn long_quoted_text_means_what_kubectl_reads() {
     let lines = |line: &str| format!("{line}\n").repeat(1_000);
     let single = format!("a:\n    b: '{{\n{}}}'\n", lines(" \"it''s\": 1,"));
     let double = format!("a:\n    b: \"{{\n{}}}\"\n", lines("\\\"it's\\\": 1,"));
-    let texts = [("single", single), ("double", double)];
-    let texts = texts.map(|(name, text)| (name.to_owned(), wrapped(name, &text)));
-    let texts = BTreeMap::from(texts);
+    let texts = [("single", single), ("double", double)]
+        .map(|(name, text)| (name.to_owned(), wrapped(name, &text)))
+        .into();
     if let Some(taken) = compare(&texts) {
         assert_eq!(taken, texts.len(), "kubectl takes both");
     }
@@ -161,8 +164,8 @@ fn whatever_kubectl_reads_is_read_and_means_the_same() {
     for number in 0..GENERATED {
         let document = documents.new_tree(&mut runner).unwrap().current();
         let name = format!("made-{number}");
-        let lines = document.iter().map(|(key, value)| format!("  {key}: {value}\n"));
-        let lines: String = lines.collect();
+        let lines: String =
+            document.iter().map(|(key, value)| format!("  {key}: {value}\n")).collect();
         let text =
             format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\nspec:\n{lines}");
         texts.insert(name, text);

@@ -42,18 +42,22 @@ const ONE_LABEL: [(usize, usize); 2] = [(4, 5), (5, 4)];
 
 /// The spec of a pod of this kind that mounts the claim.
 fn spec(pod: usize, claim: &str) -> Value {
-    let (security, containers, _) = &KINDS[pod];
-    let containers = containers.iter().enumerate().map(|(at, security)| {
-        json!({
-            "name": format!("main-{at}"), "image": "example.com/app:1",
-            "securityContext": security,
-            "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    let (of_pod, of_containers, _) = &KINDS[pod];
+    let containers: Vec<Value> = of_containers
+        .iter()
+        .enumerate()
+        .map(|(at, security)| {
+            json!({
+                "name": format!("main-{at}"), "image": "example.com/app:1",
+                "securityContext": security,
+                "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+            })
         })
-    });
+        .collect();
     json!({
         "automountServiceAccountToken": false,
-        "securityContext": security,
-        "containers": containers.collect::<Vec<_>>(),
+        "securityContext": of_pod,
+        "containers": containers,
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
     })
 }
@@ -93,9 +97,11 @@ fn found_by_check(driver: &Value) -> BTreeSet<String> {
         }
     }
     let mut check = program(&["check", "--exit-zero", "--format=json", "-"]);
-    let findings = findings(&fed(&mut check, &list(&items))).into_iter();
-    let findings = findings.filter(|it| it["rule"] == "selinux-label-conflict");
-    findings.map(|it| pair_of(it["object"]["name"].as_str().unwrap())).collect()
+    findings(&fed(&mut check, &list(&items)))
+        .iter()
+        .filter(|finding| finding["rule"] == "selinux-label-conflict")
+        .map(|finding| pair_of(finding["object"]["name"].as_str().unwrap()))
+        .collect()
 }
 
 /// The name of the pair, without the letter of the pod.
@@ -122,7 +128,7 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
     let nodes = plane.hollow_nodes();
     nodes.add(std::slice::from_ref(&node), &kubelet).unwrap();
     let pairs: Vec<_> = pairs_of(suits_a_hollow_node).collect();
-    let claims = pairs.iter().flat_map(|it| storage(&namespace, &name(*it)));
+    let claims = pairs.iter().flat_map(|pair| storage(&namespace, &name(*pair)));
     create(&namespace, &claims.collect::<Vec<_>>());
     let pods = |letter: &str| -> Vec<Value> {
         let there = json!({"nodeName": node.name});
@@ -134,10 +140,11 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
     };
     let listed = |kind: &str| namespace.list(kind).unwrap();
     let running = || -> BTreeSet<String> {
-        let pods = listed("pods").into_iter();
-        let running = pods.filter(|it| it["status"]["phase"] == "Running");
-        let name = |it: Value| it["metadata"]["name"].as_str().unwrap().to_owned();
-        running.map(name).collect()
+        listed("pods")
+            .iter()
+            .filter(|pod| pod["status"]["phase"] == "Running")
+            .map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     create(&namespace, &pods("a"));
     until("the first pods to run", WITHIN, || {
@@ -146,17 +153,15 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
     });
     create(&namespace, &pods("b"));
     let refused = until("the second pods to run or to be refused", WITHIN, || {
-        let events = listed("events").into_iter();
-        let refused = events.filter(|it| {
-            let message = it["message"].as_str().unwrap_or_default();
-            message.contains("conflicting SELinux labels")
-        });
-        let pod = |it: Value| it["involvedObject"]["name"].as_str().map(str::to_owned);
-        let refused: BTreeSet<String> = refused.filter_map(pod).collect();
+        let refused: BTreeSet<String> = listed("events")
+            .iter()
+            .filter(|event| event["message"].to_string().contains("conflicting SELinux labels"))
+            .filter_map(|event| event["involvedObject"]["name"].as_str().map(str::to_owned))
+            .collect();
         let ended = running().len() + refused.len();
         seen(ended == 2 * pairs.len(), refused)
     });
-    refused.iter().map(|it| pair_of(it)).collect()
+    refused.iter().map(|pod| pair_of(pod)).collect()
 }
 
 /// A pod of a pair; `with` is merged into its spec.
@@ -186,7 +191,7 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     // conflicts.
     let last = "pair-last-last".to_owned();
     let names = || pairs().map(name).chain([last.clone()]);
-    let claims = names().flat_map(|it| storage(&namespace, &it));
+    let claims = names().flat_map(|pair| storage(&namespace, &pair));
     let storage = [driver.clone()].into_iter().chain(claims);
     create(&namespace, &storage.collect::<Vec<_>>());
     let bound = "wait --for=jsonpath={.status.phase}=Bound pvc --all --timeout=300s";
@@ -203,19 +208,21 @@ fn labels_conflict_where_the_warning_controller_says_so() {
 
     let conflicting = until("the last pair to conflict", WITHIN, || {
         let events = namespace.list("events")?;
-        let conflicts = events.iter().filter(|it| {
-            let reason = it["reason"].as_str().unwrap_or_default();
-            ["SELinuxLabelConflict", "SELinuxChangePolicyConflict"].contains(&reason)
-        });
-        let pods = conflicts.filter_map(|it| it["involvedObject"]["name"].as_str());
-        let found: BTreeSet<String> = pods.map(pair_of).collect();
+        let found: BTreeSet<String> = events
+            .iter()
+            .filter(|event| {
+                let reason = event["reason"].as_str().unwrap_or_default();
+                ["SELinuxLabelConflict", "SELinuxChangePolicyConflict"].contains(&reason)
+            })
+            .filter_map(|event| event["involvedObject"]["name"].as_str().map(pair_of))
+            .collect();
         seen(found.contains(&last), found)
     });
     let found = found_by_check(&driver);
     let expected: BTreeSet<String> = pairs_of(|pod| KINDS[pod].2)
         .filter(|pair| !ONE_LABEL.contains(pair))
         .map(name)
-        .filter(|it| conflicting.contains(it))
+        .filter(|pair| conflicting.contains(pair))
         .collect();
     assert_eq!(found, expected);
     println!(
@@ -226,8 +233,8 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     );
     let skip = || harness::skip("Without PLAY=once there are no nodes with kubelets.");
     harness::or_skip!(with_kubelets().then_some(()).or_else(skip));
-    let expected: BTreeSet<String> =
-        pairs_of(suits_a_hollow_node).map(name).filter(|it| found.contains(it)).collect();
-    assert_eq!(refused_by_a_kubelet(&plane), expected);
-    println!("A kubelet refuses {} of the pods.", expected.len());
+    let refused: BTreeSet<String> =
+        pairs_of(suits_a_hollow_node).map(name).filter(|pair| found.contains(pair)).collect();
+    assert_eq!(refused_by_a_kubelet(&plane), refused);
+    println!("A kubelet refuses {} of the pods.", refused.len());
 }

@@ -85,6 +85,30 @@ fn volume_of(namespace: &str, claim: &str, number: usize) -> Manifest {
     )
 }
 
+/// A Deployment with so many claims and labels that it is hardly smaller than the largest one that
+/// the guard keeps.
+pub(crate) fn largest(number: usize) -> Manifest {
+    let volume = |at| {
+        format!(
+            r#"{{"name":"v{at}","persistentVolumeClaim":{{"claimName":"data-{number}-{at}"}}}}"#
+        )
+    };
+    let label = |at| format!(r#""l{number}-{at}":"""#);
+    let volumes: Vec<String> = (0..75).map(volume).collect();
+    let labels: Vec<String> = (0..75).map(label).collect();
+    Manifest::new(
+        ObjectKind::Workload(WorkloadKind::Deployment),
+        "apps/v1",
+        &format!(
+            r#""metadata":{{"name":"largest-{number}","namespace":"{}"}},"spec":{{"template":{{
+            "metadata":{{"labels":{{{}}}}},"spec":{{"volumes":[{}]}}}}}}"#,
+            namespace(number),
+            labels.join(","),
+            volumes.join(",")
+        ),
+    )
+}
+
 /// A Deployment that uses the claim with the same number.
 pub(crate) fn workload(number: usize) -> Manifest {
     let labels = format!(

@@ -75,7 +75,7 @@ impl Knot {
         let drawn = format!(
             "{size} of {kinds:?}, {names:?}, {claims} claims, {nodes} nodes, {selector} judged: {own_kind:?} {own:?}"
         );
-        let mut objects: Vec<Object> = (0..nodes).map(|it| node(it).read()).collect();
+        let mut objects: Vec<Object> = (0..nodes).map(|number| node(number).read()).collect();
         for at in 0..claims {
             objects.push(claim_of("shop", &format!("data-{at}"), at).read());
         }

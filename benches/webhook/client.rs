@@ -41,14 +41,11 @@ impl Client {
     pub(crate) fn new(server: &ServerProcess, protocol: Protocol) -> Result<Self, Box<dyn Error>> {
         let ca = reqwest::Certificate::from_pem(&std::fs::read(&server.ca)?)?;
         let builder = reqwest::Client::builder().tls_certs_only([ca]);
-        let builder = match protocol {
-            Protocol::Http1 => builder.http1_only(),
-            Protocol::Http2 => builder,
+        let http = match protocol {
+            Protocol::Http1 => builder.http1_only().build()?,
+            Protocol::Http2 => builder.build()?,
         };
-        Ok(Self {
-            http: builder.build()?,
-            url: format!("https://{}/validate?timeout=10s", server.address),
-        })
+        Ok(Self { http, url: format!("https://{}/validate?timeout=10s", server.address) })
     }
 
     async fn post(&self, sample: &Sample) -> Result<(), reqwest::Error> {

@@ -102,13 +102,13 @@ async fn costs(
     let clients = clients(servers, protocol)?;
     let mut costs = vec![Vec::new(); servers.len()];
     for round in 0..=ROUNDS {
-        for ((server, client), costs) in servers.iter().zip(&clients).zip(&mut costs) {
+        for ((server, client), turns) in servers.iter().zip(&clients).zip(&mut costs) {
             let before = server.cpu_time()?;
             client.saturate(sample, TURN).await?;
             let each = (server.cpu_time()? - before) / u32::try_from(TURN)?;
             // The first round warms connections and caches.
             if round > 0 {
-                costs.push(each);
+                turns.push(each);
             }
         }
     }
@@ -148,9 +148,9 @@ async fn half_load(
     }
     let medians: Vec<Duration> = costs.into_iter().map(median).collect();
     print!("  {protocol} every {:.0}", pause.as_secs_f64() * 1e6);
-    for ((server, mut latencies), cost) in servers.iter().zip(latencies).zip(&medians) {
-        latencies.sort_unstable();
-        let at = |share: usize| latencies[latencies.len() * share / 100].as_micros();
+    for ((server, mut sorted), cost) in servers.iter().zip(latencies).zip(&medians) {
+        sorted.sort_unstable();
+        let at = |share: usize| sorted[sorted.len() * share / 100].as_micros();
         let cost = overlay(server, *cost, medians[1]);
         print!("  {cost} p50 {} p99 {}", at(50), at(99));
     }

@@ -71,8 +71,7 @@ impl ServerProcess {
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;
-        let log = process.stderr.take().ok_or("no log")?;
-        let mut log = BufReader::new(log);
+        let mut log = BufReader::new(process.stderr.take().ok_or("no log")?);
         let mut said = String::new();
         let address = loop {
             let before = said.len();
@@ -95,8 +94,7 @@ impl ServerProcess {
         let mut sum = 0;
         for task in fs::read_dir(format!("/proc/{}/task", self.process.id()))? {
             let stat = fs::read_to_string(task?.path().join("schedstat"))?;
-            let on_cpu = stat.split(' ').next().unwrap_or_default();
-            sum += on_cpu.parse::<u64>()?;
+            sum += stat.split(' ').next().unwrap_or_default().parse::<u64>()?;
         }
         Ok(Duration::from_nanos(sum))
     }
@@ -119,8 +117,7 @@ fn write_facts(size: Size, folder: &Path) -> Result<(), Box<dyn Error>> {
     let mut manifests = size.manifests().peekable();
     let mut number = 0;
     while manifests.peek().is_some() {
-        let file = File::create(folder.join(format!("{number}.yaml")))?;
-        let mut file = BufWriter::new(file);
+        let mut file = BufWriter::new(File::create(folder.join(format!("{number}.yaml")))?);
         for manifest in manifests.by_ref().take(PER_FILE) {
             writeln!(file, "---\n{}", manifest.json)?;
         }

@@ -41,7 +41,8 @@ impl StandIn {
         let [_, role, name, ca] = arguments else {
             return None;
         };
-        let stand_in = [Self::Constant, Self::Skim].into_iter().find(|it| it.name() == name)?;
+        let stand_in =
+            [Self::Constant, Self::Skim].into_iter().find(|stand_in| stand_in.name() == name)?;
         (role == ROLE).then(|| (stand_in, ca.clone()))
     }
 }

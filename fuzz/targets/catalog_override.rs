@@ -21,7 +21,7 @@ pub fn run(bytes: &[u8]) {
     };
     let embedded = Catalog::embedded().expect("the catalog can be read");
     let mut names = std::collections::HashSet::new();
-    if overrides.iter().any(|it| it.fault().is_some() || !names.insert(&it.name)) {
+    if overrides.iter().any(|entry| entry.fault().is_some() || !names.insert(&entry.name)) {
         return;
     }
     let catalog = embedded.with_overrides(overrides.clone());

@@ -24,11 +24,13 @@ pub fn run(bytes: &[u8]) {
         0 => (Endpoint::Validate, built_in),
         _ => (Endpoint::Mutate, repairing),
     };
-    let ours = Received::read(bytes, Timestamp::UNIX_EPOCH).ok().map(|it| {
-        let verdict = it.judge(endpoint, cluster().view(), policy);
-        (it.answer(endpoint, &verdict), verdict)
-    });
-    let ours = ours.filter(|(answer, _)| answer.decision != Decision::Unreadable);
+    let ours = Received::read(bytes, Timestamp::UNIX_EPOCH)
+        .ok()
+        .map(|received| {
+            let verdict = received.judge(endpoint, cluster().view(), policy);
+            (received.answer(endpoint, &verdict), verdict)
+        })
+        .filter(|(answer, _)| answer.decision != Decision::Unreadable);
     // A tree refuses single surrogates, huge numbers and deep nesting even in fields that nobody
     // reads.
     if serde_json::from_slice::<Value>(bytes).is_err() {
@@ -106,10 +108,11 @@ impl<'a> Pairs<'a> {
     }
 
     fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
-        let folded = |name: &str| name.to_lowercase().to_uppercase();
-        let named = self.0.iter();
-        let named = named.filter(move |(key, _)| folded(key) == folded(name));
-        named.map(|(_, json)| json.get())
+        let folded = |key: &str| key.to_lowercase().to_uppercase();
+        self.0
+            .iter()
+            .filter(move |(key, _)| folded(key) == folded(name))
+            .map(|(_, json)| json.get())
     }
 
     fn get(&self, name: &str) -> &'a str {
@@ -147,7 +150,7 @@ impl Tree {
             return None;
         }
         let gvk = Pairs::of(request.get("kind"))?;
-        let [group, version, kind_name] = ["group", "version", "kind"].map(|it| gvk.text(it));
+        let [group, version, kind_name] = ["group", "version", "kind"].map(|field| gvk.text(field));
         let (group, version, kind_name) = (group?, version?, kind_name?);
         let kind = ObjectKind::of(&group, &kind_name);
         let resource = Pairs::of(request.get("resource"))?.text("resource")?;
@@ -191,7 +194,7 @@ impl Tree {
                     group => format!("{group}/{version}").into(),
                 },
                 kind: kind_name.into(),
-                namespace: Some(namespace).filter(|it| !it.is_empty()),
+                namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
                 name: if shown.is_empty() { own_name } else { shown },
             },
             group,
@@ -213,8 +216,8 @@ impl Tree {
         let plain = review.to_string();
         let read = Received::read(plain.as_bytes(), Timestamp::UNIX_EPOCH);
         plain.contains('[')
-            && read.is_ok_and(|it| {
-                let answer = it.answer(Endpoint::Validate, &Verdict::default());
+            && read.is_ok_and(|received| {
+                let answer = received.answer(Endpoint::Validate, &Verdict::default());
                 answer.decision == Decision::Unreadable
             })
     }
@@ -253,8 +256,10 @@ impl Document for Tree {
 
     fn changes_template(&self) -> bool {
         let [new, old] = self.documents.each_ref().map(|document| {
-            let template = document.as_ref().and_then(|it| it.pointer("/spec/template"));
-            template.filter(|template| !template.is_null())
+            document
+                .as_ref()
+                .and_then(|document| document.pointer("/spec/template"))
+                .filter(|template| !template.is_null())
         });
         new != old
     }

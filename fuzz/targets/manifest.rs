@@ -93,7 +93,7 @@ pub fn run(bytes: &[u8]) {
             let verdict = verdict(item, &cluster, mode);
             for finding in &verdict.findings {
                 placed(&text, item, finding);
-                patches.extend(finding.remedies.iter().map(|it| it.patch.clone()));
+                patches.extend(finding.remedies.iter().map(|proposal| proposal.patch.clone()));
             }
             if let Some(patch) = verdict.patch {
                 repaired(source, part, item, &patch, mode);
@@ -163,8 +163,8 @@ fn edited(part: &Part<'_>, items: &[usize], patch: &Patch) -> Option<String> {
     if theirs(part.text).is_some_and(|theirs| theirs == plain(&before)) {
         assert_eq!(theirs(&edited), Some(plain(&wanted)), "{}\n---\n{edited}", part.text);
     }
-    let (again, came_of) = apply_each(&edited, &[(items, patch)]);
-    assert!(came_of.iter().all(Result::is_ok), "{came_of:?}\n{edited}");
+    let (again, results) = apply_each(&edited, &[(items, patch)]);
+    assert!(results.iter().all(Result::is_ok), "{results:?}\n{edited}");
     assert_eq!(again, edited, "a second pass changes something");
     Some(edited)
 }
@@ -178,8 +178,11 @@ fn repaired(source: &Source, part: &Part<'_>, item: &Item, patch: &Patch, mode: 
     let end = part.start + part.text.len();
     let whole = format!("{}{edited}{}", &text[..part.start], &text[end..]);
     let objects = read_objects(&[Source::in_memory("-", whole.clone())], true);
-    let again = objects.items.iter().find(|again| again.place == item.place);
-    let again = again.unwrap_or_else(|| panic!("the object is gone\n{whole}"));
+    let again = objects
+        .items
+        .iter()
+        .find(|again| again.place == item.place)
+        .unwrap_or_else(|| panic!("the object is gone\n{whole}"));
     let verdict = verdict(again, &cluster_of(&objects), mode);
     assert!(verdict.patch.is_none(), "a second repair: {:?}\n{whole}", verdict.patch);
 }
@@ -203,7 +206,7 @@ fn plain(value: &Value) -> Value {
         Value::Number(number) => number.as_f64().into(),
         Value::Array(items) => items.iter().map(plain).collect(),
         Value::Object(entries) => {
-            entries.iter().map(|(key, value)| (key.clone(), plain(value))).collect()
+            entries.iter().map(|(key, entry)| (key.clone(), plain(entry))).collect()
         }
         other => other.clone(),
     }

@@ -184,8 +184,9 @@ fn escaped(quoted: &str, lot: &mut Lot) -> String {
 }
 
 fn replaced(text: &str, at: usize, mut other: impl FnMut(char) -> char) -> String {
-    let letters = text.char_indices();
-    letters.map(|(place, letter)| if place == at { other(letter) } else { letter }).collect()
+    text.char_indices()
+        .map(|(place, letter)| if place == at { other(letter) } else { letter })
+        .collect()
 }
 
 /// The places of the fields of all objects in the JSON.
@@ -199,7 +200,8 @@ fn fields(json: &[u8]) -> Vec<Member> {
         }
         let key = at..end_of(json, at);
         at = key.end;
-        let space = |at: usize| json[at..].iter().take_while(|it| it.is_ascii_whitespace()).count();
+        let space =
+            |from: usize| json[from..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let colon = at + space(at);
         if json.get(colon) == Some(&b':') {
             let start = colon + 1 + space(colon + 1);

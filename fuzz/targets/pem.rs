@@ -24,10 +24,10 @@ pub fn run(bytes: &[u8]) {
             .into_bytes(),
         Err(_) => bytes.to_owned(),
     };
-    let bytes = filled.as_slice();
+    let pem = filled.as_slice();
     let [certificate, key] = ["tls.crt", "tls.key"].map(Path::new);
     for (chain, secret) in
-        [(bytes, good_key.as_bytes()), (good_certificate.as_bytes(), bytes), (bytes, bytes)]
+        [(pem, good_key.as_bytes()), (good_certificate.as_bytes(), pem), (pem, pem)]
     {
         match ServingPair::from_pem(chain, certificate, secret, key) {
             Ok(pair) => assert!(!pair.is_expired(pair.not_after())),
@@ -38,7 +38,7 @@ pub fn run(bytes: &[u8]) {
             }
         }
     }
-    if let Err(error) = ClientAuthorities::from_pem(bytes, Path::new("ca.crt")) {
+    if let Err(error) = ClientAuthorities::from_pem(pem, Path::new("ca.crt")) {
         let sentence = error.to_string();
         assert!(sentence.contains("ca.crt"), "{sentence}");
         assert!(sentence.ends_with('.'), "{sentence}");

@@ -53,9 +53,9 @@ pub fn run(bytes: &[u8]) {
     answered(bytes, Endpoint::Validate, built_in);
     if let Some(ways) = both_ways(bytes) {
         // Unreadable reviews are reported with the place, which differs between the two.
-        let readable = |it: &Answer| it.decision != Decision::Unreadable;
+        let readable = |answer: &Answer| answer.decision != Decision::Unreadable;
         let [one, other] =
-            ways.map(|bytes| answered(&bytes, Endpoint::Validate, built_in).filter(readable));
+            ways.map(|way| answered(&way, Endpoint::Validate, built_in).filter(readable));
         assert_eq!(one, other);
     }
     let Some(first) = answered(bytes, Endpoint::Mutate, repairing) else {
@@ -134,9 +134,9 @@ fn well_formed(answer: &Answer, bytes: &[u8]) {
 /// to repair and causes no new message.
 fn repaired(review: &Value, first: &Answer, policy: &EffectivePolicy) {
     let body: Value = serde_json::from_slice(&first.body).expect("the answer is JSON");
-    let patch = body["response"]["patch"].as_str().expect("there is a patch");
-    let patch = STANDARD.decode(patch).expect("the patch is base64");
-    let patch: Patch = serde_json::from_slice(&patch).expect("the patch is a JSON patch");
+    let encoded = body["response"]["patch"].as_str().expect("there is a patch");
+    let json = STANDARD.decode(encoded).expect("the patch is base64");
+    let patch: Patch = serde_json::from_slice(&json).expect("the patch is a JSON patch");
 
     let mut after = review.clone();
     let object = &mut after["request"]["object"];
@@ -161,7 +161,7 @@ fn repaired(review: &Value, first: &Answer, policy: &EffectivePolicy) {
     );
     for (rule, action) in &second.findings {
         assert!(
-            first.findings.iter().any(|(before, _)| before == rule),
+            first.findings.iter().any(|(earlier, _)| earlier == rule),
             "the repair brought {rule} about, {action:?}: {after}"
         );
     }

@@ -34,13 +34,11 @@ pub fn run(bytes: &[u8]) {
 }
 
 fn is_chosen(bytes: &[u8]) -> bool {
-    let sum = bytes.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
-    sum.is_multiple_of(8)
+    bytes.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)).is_multiple_of(8)
 }
 
 fn submitted(bytes: &[u8]) -> Option<Submitted> {
-    let received = Received::read(bytes, Timestamp::UNIX_EPOCH).ok()?;
-    received.submitted()
+    Received::read(bytes, Timestamp::UNIX_EPOCH).ok()?.submitted()
 }
 
 /// Whether as many brackets are closed as are opened, outside of strings, and all strings end. A

@@ -55,7 +55,7 @@ pub(crate) struct CapabilitiesOptions {
     pub format: TableFormat,
 }
 
-/// A format for what is no finding.
+/// The format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableFormat {
     /// For people
@@ -90,14 +90,17 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
     } else {
         facts::load(&options.facts, &mut io::empty())?
     };
-    let classes = cluster.view().storage_classes().into_iter();
-    let mut classes: Vec<ClassSummary> =
-        classes.map(|class| summary(&cluster, catalog, class)).collect();
+    let mut classes: Vec<ClassSummary> = cluster
+        .view()
+        .storage_classes()
+        .into_iter()
+        .map(|class| summary(&cluster, catalog, class))
+        .collect();
     classes.sort_by(|a, b| a.class.cmp(&b.class));
     if let Some(name) = &options.name {
-        classes.retain(|it| {
-            let title = it.title.as_deref().unwrap_or_default();
-            products::is_called(name, &[&it.class, &it.provisioner, title])
+        classes.retain(|class| {
+            let title = class.title.as_deref().unwrap_or_default();
+            products::is_called(name, &[&class.class, &class.provisioner, title])
         });
         if classes.is_empty() {
             return Err(CommandError::UnknownStorage(name.clone()));
@@ -106,7 +109,7 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
     Ok(match options.format {
         TableFormat::Json => safe::json(&json!({"classes": classes}))?,
         TableFormat::Text if classes.is_empty() => "There is no StorageClass.\n".to_owned(),
-        TableFormat::Text => classes.iter().map(|it| text(it, &[])).collect(),
+        TableFormat::Text => classes.iter().map(|class| text(class, &[])).collect(),
     })
 }
 
@@ -124,7 +127,9 @@ fn of_products(
     Ok(match options.format {
         TableFormat::Json => safe::json(&json!({"products": products}))?,
         TableFormat::Text if products.len() > MOST_PRODUCTS => products::list(products),
-        TableFormat::Text => products.iter().map(|it| text(&it.summary, &it.details())).collect(),
+        TableFormat::Text => {
+            products.iter().map(|product| text(&product.summary, &product.details())).collect()
+        }
     })
 }
 
@@ -138,9 +143,10 @@ fn summary(cluster: &Snapshot, catalog: &Catalog, class: &StorageClass) -> Class
 }
 
 fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
-    let title = class.title.as_deref().unwrap_or("in no catalog");
-    let title = format!("{}, {title}", class.provisioner);
-    let title = if class.class.is_empty() { title } else { format!("{} ({title})", class.class) };
+    let known = class.title.as_deref().unwrap_or("in no catalog");
+    let storage = format!("{}, {known}", class.provisioner);
+    let title =
+        if class.class.is_empty() { storage } else { format!("{} ({storage})", class.class) };
     let mut text = format!("{}\n", safe::line(&title));
     let mut line =
         |name: &str, value: &str| text += &format!("  {name:<10}  {}\n", safe::line(value));
@@ -167,6 +173,5 @@ fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
 }
 
 fn granted(summary: &ModeSummary) -> String {
-    let modes = summary.modes.as_ref();
-    modes.map_or_else(|| "unknown".to_owned(), AccessModes::to_string)
+    summary.modes.as_ref().map_or_else(|| "unknown".to_owned(), AccessModes::to_string)
 }

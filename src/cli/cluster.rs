@@ -116,15 +116,17 @@ impl ClusterArgs {
 
     /// The options under the names that a program gives them.
     fn flags(&self, [kubeconfig, context, user, group]: [&str; 4]) -> Vec<String> {
-        let file = self.kubeconfig.as_ref().map(|it| it.display().to_string());
-        let given = [
+        let file = self.kubeconfig.as_ref().map(|path| path.display().to_string());
+        let groups = self.impersonate_groups.iter().map(|name| (group, Some(name)));
+        [
             (kubeconfig, file.as_ref()),
             (context, self.context.as_ref()),
             (user, self.impersonate.as_ref()),
-        ];
-        let groups = self.impersonate_groups.iter().map(|it| (group, Some(it)));
-        let given = given.into_iter().chain(groups);
-        given.filter_map(|(name, value)| Some(format!("--{name}={}", value?))).collect()
+        ]
+        .into_iter()
+        .chain(groups)
+        .filter_map(|(flag, value)| Some(format!("--{flag}={}", value?)))
+        .collect()
     }
 
     /// Connects to the cluster.
@@ -184,8 +186,7 @@ impl Connection {
         if let Some(name) = namespace
             && one_shot.cluster.view().namespace(name) == Lookup::Absent
         {
-            let target = subject.target.as_ref();
-            let unknown = target.and_then(|target| target.unknown(name));
+            let unknown = subject.target.as_ref().and_then(|target| target.unknown(name));
             return Err(unknown
                 .map_or_else(|| CommandError::Namespace(name.to_owned()), CommandError::Target));
         }

@@ -62,14 +62,17 @@ pub(super) enum CommandError {
     Catalog(#[from] CatalogError),
     /// Nothing in the catalog has this name.
     #[error(
-        "Nothing is known of \"{0}\". `multi-attach-guard capabilities --all` lists all that is."
+        "Unknown driver, class or product \"{0}\". `multi-attach-guard capabilities --all` lists the known ones."
     )]
     UnknownStorage(String),
     /// The line is not known.
     #[error(
-        "This line is not known. Give the message of an Event about a volume, as `kubectl describe pod` shows it, or run `multi-attach-guard diagnose` against the cluster."
+        "No line of this text is known. Give the message of an Event about a volume, as `kubectl describe pod` shows it, or run `multi-attach-guard diagnose` against the cluster."
     )]
     Unexplained,
+    /// The text to explain cannot be read.
+    #[error("Standard input cannot be read: {0}.")]
+    Pasted(#[source] io::Error),
     /// Nothing can be rendered here.
     #[error("Charts and kustomizations cannot be rendered: {0}.")]
     Render(#[source] io::Error),

@@ -12,8 +12,6 @@ pub(super) fn values<F: Copy + Send + Sync + 'static>(
         PossibleValue::new(name).help(purpose)
     });
     PossibleValuesParser::new(values.collect::<Vec<_>>()).try_map(move |name| {
-        let mut formats = all.iter().copied();
-        let named = formats.find(|format| documented(*format).0 == name);
-        named.ok_or("no such format")
+        all.iter().copied().find(|format| documented(*format).0 == name).ok_or("no such format")
     })
 }

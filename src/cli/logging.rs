@@ -25,7 +25,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// What is logged, and how.
+/// The log.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LogOptions {
     /// Format of the log on standard error
@@ -55,9 +55,12 @@ impl LogOptions {
         match self.log_format {
             LogFormat::Text => filter.with(lines).try_init()?,
             LogFormat::Json => {
-                let lines = lines.fmt_fields(JsonFields::new());
-                let lines = lines.map_writer(|log| move || Escaping(log()));
-                filter.with(lines.json().flatten_event(true)).try_init()?;
+                let json = lines
+                    .fmt_fields(JsonFields::new())
+                    .map_writer(|plain| move || Escaping(plain()))
+                    .json()
+                    .flatten_event(true);
+                filter.with(json).try_init()?;
             }
         }
         panic::set_hook(Box::new(log_panic));
@@ -87,11 +90,11 @@ fn text_fields() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
 /// Writes a field of an event in a line of text. Names and reasons in it can neither begin another
 /// line nor move the cursor.
 fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
-    let value = format!("{value:?}");
-    let value = safe::line(&value);
+    let text = format!("{value:?}");
+    let line = safe::line(&text);
     match field.name() {
-        "message" => out.write_str(&value),
-        name => write!(out, "{name}={value}"),
+        "message" => out.write_str(&line),
+        name => write!(out, "{name}={line}"),
     }
 }
 

@@ -60,7 +60,7 @@ enum Command {
     /// --fail-on warn, warnings too; with --fail-on incomplete, also if anything could not be judged);
     /// 2 no such findings, but something could not be read.
     Check(CheckOptions),
-    /// Judge what is already in a cluster
+    /// Judge the objects that are already in a cluster
     ///
     /// Begins with pods that wait for a volume now, with the command that sets them free. Then judges
     /// every workload, claim and autoscaler, by namespace, worst first. It needs no webhook, only the
@@ -91,7 +91,7 @@ enum Command {
     /// reduced to the fields that decide. Parameters that may be secret are REDACTED. Workloads are
     /// not in it: only `check --cluster` sees those that share a volume with a manifest.
     Snapshot(SnapshotOptions),
-    /// Print the policies by which the API server refuses what is certain without the webhook
+    /// Print the policies that refuse certain faults while the webhook is away
     ///
     /// The CustomResourceDefinition of their parameters, which `serve --admission-policies` writes,
     /// and the ValidatingAdmissionPolicies. docs/always-there.md says what they refuse.

@@ -15,7 +15,7 @@ use report::{Earlier, Format, Report, Style, WIDEST, safe};
 /// A result that makes a command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FailOn {
-    /// What the webhook would refuse or repair
+    /// Findings that the webhook would deny or repair
     Deny,
     /// Warnings too
     Warn,
@@ -38,7 +38,7 @@ pub(crate) struct ReportArgs {
     #[arg(long)]
     pub summary: bool,
 
-    /// Report and fail on only what this earlier `--format json` lacks
+    /// Report and fail on only the findings that this earlier `--format json` lacks
     #[arg(long, value_name = "EARLIER.json")]
     pub compare: Option<PathBuf>,
 
@@ -69,8 +69,9 @@ impl ReportArgs {
     fn style(&self, terminal: bool) -> Style {
         // https://no-color.org
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let size = terminal_size::terminal_size().filter(|_| terminal);
-        let width = size.map_or(WIDEST, |(width, _)| width.0.into());
+        let width = terminal_size::terminal_size()
+            .filter(|_| terminal)
+            .map_or(WIDEST, |(width, _)| width.0.into());
         Style {
             colour: terminal && !unwanted,
             // It is between the width that text needs and the width that is easy to read.

@@ -16,6 +16,8 @@ const POLICIES: &str = include_str!("../../manifests/components/admission-polici
 const REPAIR: &str =
     include_str!("../../manifests/components/admission-policies-repair/repair.yaml");
 
+const STANDALONE: &str = include_str!("../../manifests/standalone-policy/policy.yaml");
+
 /// The end of the name of an object in a manifest directory (`k8s.io/apiserver`,
 /// `pkg/admission/plugin/manifest/validation.go`).
 const STATIC_SUFFIX: &str = ".static.k8s.io";
@@ -47,13 +49,23 @@ pub(crate) struct PoliciesOptions {
     #[arg(long, conflicts_with = "manifest_dir")]
     pub repair: bool,
 
-    /// Print what needs no facts, for a manifest directory of kube-apiserver
+    /// Print the policy that needs no facts, for a manifest directory of kube-apiserver
     #[arg(long)]
     pub manifest_dir: bool,
+
+    /// Print the one policy that works without the webhook, by the claims of a namespace alone
+    #[arg(long, conflicts_with_all = ["repair", "manifest_dir"])]
+    pub standalone: bool,
+
+    /// Let the standalone policy refuse objects, not only warn
+    #[arg(long, requires = "standalone")]
+    pub deny: bool,
 }
 
 pub(super) fn run(options: PoliciesOptions) -> ExitCode {
-    let text = if options.manifest_dir {
+    let text = if options.standalone {
+        standalone(options.deny)
+    } else if options.manifest_dir {
         // The repair gets names that a manifest directory allows.
         let name = "leftover-rolling-update.multi-attach-guard";
         let repair = REPAIR.replace(&format!("{name}.dev"), &format!("{name}{STATIC_SUFFIX}"));
@@ -64,6 +76,16 @@ pub(super) fn run(options: PoliciesOptions) -> ExitCode {
         [DEFINITION, POLICIES].join("---\n")
     };
     print("policies", text.as_bytes())
+}
+
+/// The policy that needs no facts. Where it refuses objects, a Namespace may ask for warnings only,
+/// which the policy cannot give to one namespace: it passes those objects.
+fn standalone(denies: bool) -> String {
+    if denies {
+        STANDALONE.replace("[Warn, Audit]", "[Deny, Audit]").replace("[ignore]", "[ignore, warn]")
+    } else {
+        STANDALONE.to_owned()
+    }
 }
 
 /// The state of the policies in a cluster.
@@ -89,9 +111,9 @@ pub(super) async fn installed(client: &Client) -> Result<Installed, kube::Error>
     for (text, is_optional) in [(DEFINITION, false), (POLICIES, false), (REPAIR, true)] {
         let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_default();
         for ours in documents {
-            let text = |pointer| ours.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-            let (kind, name) = (text("/kind"), text("/metadata/name"));
-            let group = text("/apiVersion").split('/').next().unwrap_or_default();
+            let field = |pointer| ours.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let (kind, name) = (field("/kind"), field("/metadata/name"));
+            let group = field("/apiVersion").split('/').next().unwrap_or_default();
             let kind_of = GroupVersionKind::gvk(group, "v1", kind);
             let objects: Api<DynamicObject> =
                 Api::all_with(client.clone(), &ApiResource::from_gvk(&kind_of));
@@ -126,9 +148,53 @@ fn says(theirs: Option<&Value>, ours: &Value) -> bool {
             ours.iter().all(|(key, ours)| key == "namespaceSelector" || says(theirs.get(key), ours))
         }
         (Some(Value::Array(theirs)), Value::Array(ours)) => {
-            let mut pairs = theirs.iter().zip(ours);
-            theirs.len() == ours.len() && pairs.all(|(theirs, ours)| says(Some(theirs), ours))
+            theirs.len() == ours.len()
+                && theirs.iter().zip(ours).all(|(their, our)| says(Some(their), our))
         }
         (theirs, ours) => theirs == Some(ours),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use serde_json::{Value, json};
+
+    use super::{POLICIES, STANDALONE, standalone};
+
+    /// The expressions of the first policy, by the names of their variables.
+    fn variables(text: &str) -> HashMap<String, String> {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let variables = documents[0]["spec"]["variables"].as_array().unwrap().iter();
+        variables.map(|variable| (text(&variable["name"]), text(&variable["expression"]))).collect()
+    }
+
+    #[test]
+    fn both_policies_resolve_a_rolling_update_in_the_same_words() {
+        let (with_facts, standalone) = (variables(POLICIES), variables(STANDALONE));
+        let own = ["annotations", "isExempt", "isOwned", "podsGoAnywhere", "replicas"];
+        let mut shared = 0;
+        for (name, expression) in &standalone {
+            if let Some(other) = with_facts.get(name).filter(|_| !own.contains(&&**name)) {
+                assert_eq!(expression, other, "{name}");
+                shared += 1;
+            }
+        }
+        assert!(shared > 12, "{shared}");
+    }
+
+    #[test]
+    fn the_standalone_policy_refuses_only_on_request() {
+        for (denies, actions, namespaces) in [
+            (false, json!(["Warn", "Audit"]), json!(["ignore"])),
+            (true, json!(["Deny", "Audit"]), json!(["ignore", "warn"])),
+        ] {
+            let objects: Vec<Value> = serde_saphyr::from_multiple(&standalone(denies)).unwrap();
+            let selector = "/spec/matchConstraints/namespaceSelector/matchExpressions/1/values";
+            assert_eq!(objects[0].pointer(selector), Some(&namespaces));
+            assert_eq!(objects[1]["spec"]["validationActions"], actions);
+        }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
                 "# {}\n\n{}\n{}{}",
                 rule.code,
                 nested(rule, "#"),
-                remedies(|it| it.cures(rule.code)),
+                remedies(|remedy| remedy.cures(rule.code)),
                 silence(rule.code)
             ),
             None => {
@@ -44,8 +44,7 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
 }
 
 fn list() -> String {
-    let width = RULES.iter().map(|rule| rule.code.len()).max();
-    let width = width.unwrap_or_default();
+    let width = RULES.iter().map(|rule| rule.code.len()).max().unwrap_or_default();
     RULES.iter().map(|rule| format!("{:width$}  {}\n", rule.code, rule.summary())).collect()
 }
 
@@ -55,7 +54,7 @@ fn markdown() -> String {
         "# Rules\n\nAll findings of multi-attach-guard. `multi-attach-guard rules --markdown` prints \
                     this page. An *exclusive* volume attaches to one node at a time.\n\n"
             .to_owned();
-    let links = RULES.map(|it| format!("[`{code}`](#{code})", code = it.code));
+    let links = RULES.map(|rule| format!("[`{code}`](#{code})", code = rule.code));
     page += &format!("{}.\n", links.join(", "));
     for rule in &RULES {
         page += &format!("\n## {}\n\n{}", rule.code, nested(rule, "##"));
@@ -67,8 +66,8 @@ fn markdown() -> String {
 fn remedies(is_meant: impl Fn(&Remedy) -> bool) -> String {
     let meant: String = REMEDIES
         .iter()
-        .filter(|it| is_meant(it))
-        .map(|it| format!("- `{}`: {}. {}\n", it.name, it.change, it.cost))
+        .filter(|remedy| is_meant(remedy))
+        .map(|remedy| format!("- `{}`: {}. {}\n", remedy.name, remedy.change, remedy.cost))
         .collect();
     if meant.is_empty() {
         return meant;

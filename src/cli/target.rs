@@ -1,6 +1,6 @@
 //! The object that the name on the command line means: a pod, a workload or a claim.
 
-use doctor::diagnosis::{CaseEntry, DiagnosisInput};
+use doctor::diagnosis::{CaseEntry, DiagnosisInput, Remark};
 use engine::model::live_pod::Pod;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
@@ -19,15 +19,17 @@ pub(super) struct Target {
 pub(super) enum TargetError {
     /// The kind does not use volumes.
     #[error(
-        "\"{0}\" is no kind that uses volumes. It is no namespace of this cluster either. Expected a name, NAMESPACE/NAME, or pod/NAME, deployment/NAME, statefulset/NAME, daemonset/NAME, replicaset/NAME, job/NAME, cronjob/NAME or pvc/NAME."
+        "\"{0}\" is neither a kind with volumes nor a namespace of this cluster. Expected a name, NAMESPACE/NAME, or pod/NAME, deployment/NAME, statefulset/NAME, daemonset/NAME, replicaset/NAME, job/NAME, cronjob/NAME, pvc/NAME or, for diagnose, node/NAME."
     )]
     Kind(String),
     /// The text is not a name.
-    #[error("\"{0}\" is no name. Expected NAME, KIND/NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME.")]
+    #[error(
+        "\"{0}\" is not a name. Expected NAME, KIND/NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME."
+    )]
     Parts(String),
     /// The name and the option give different namespaces.
     #[error(
-        "\"{own}\" is no kind that uses volumes. As a namespace it contradicts -n {option}: leave one of the two out."
+        "\"{own}\" is not a kind with volumes. As a namespace it contradicts -n {option}: leave one of the two out."
     )]
     Namespaces {
         /// The namespace in the name.
@@ -37,7 +39,7 @@ pub(super) enum TargetError {
     },
     /// Nothing has this name.
     #[error(
-        "There is no pod, no workload and no claim \"{0}\" among those that could be read. `kubectl get pods,pvc -A` lists the ones there are; -n names the namespace."
+        "There is no pod, no workload, no claim and no node \"{0}\" among those that could be read. `kubectl get pods,pvc -A` lists the ones there are; -n names the namespace."
     )]
     Nothing(String),
 }
@@ -87,14 +89,14 @@ impl Target {
 
     /// Whether the target is this object.
     pub(super) fn is_object(&self, object: &ObjectRef) -> bool {
-        object.name == self.name && self.kind.is_none_or(|it| object.kind == it.name())
+        object.name == self.name && self.kind.is_none_or(|kind| object.kind == kind.name())
     }
 
     /// Whether the case is about the target.
     pub(super) fn is_about(&self, case: &CaseEntry) -> bool {
         let claim = self.may_be(ObjectKind::Claim) && case.volume.claim == self.name;
-        let waiting = case.waiting.iter().map(|it| (&it.pod, &it.workload));
-        let holders = case.holders.iter().map(|it| (&it.pod, &it.workload));
+        let waiting = case.waiting.iter().map(|waiting| (&waiting.pod, &waiting.workload));
+        let holders = case.holders.iter().map(|holder| (&holder.pod, &holder.workload));
         claim
             || waiting
                 .chain(holders)
@@ -106,13 +108,15 @@ impl Target {
         let mut pods = facts.observed.pods.iter();
         let name = &self.name;
         let is_meant = |pod: &&Pod| {
-            let (kind, name) = pod.workload();
-            self.is_pod(&pod.meta.name) || self.is_workload(&format!("{kind} {name}"))
+            let (kind, workload) = pod.workload();
+            self.is_pod(&pod.meta.name) || self.is_workload(&format!("{kind} {workload}"))
         };
         let mut meant = pods.clone().filter(is_meant);
         if let Some(pod) = meant.clone().find(|pod| pod.is_starting()) {
-            let said = facts.observed.said_of(pod);
-            let said = said.map(|it| format!(" Kubernetes says: \"{}\"", it.trim()));
+            let said = facts
+                .observed
+                .said_of(pod)
+                .map(|message| format!(" Kubernetes says: \"{}\"", message.trim()));
             return Ok(format!(
                 "Pod {} uses no claim, and has not started for another reason.{}",
                 pod.meta.name,
@@ -145,8 +149,18 @@ impl Target {
         Err(TargetError::Nothing(name.clone()))
     }
 
+    /// The name of the node, if the target is one.
+    pub(super) fn node(&self) -> Option<&str> {
+        (self.kind == Some(ObjectKind::Node)).then_some(self.name.as_str())
+    }
+
+    /// Whether the remark is about the target.
+    pub(super) fn is_meant_by(&self, remark: &Remark) -> bool {
+        remark.about.iter().any(|name| *name == self.name)
+    }
+
     fn may_be(&self, kind: ObjectKind) -> bool {
-        self.kind.is_none_or(|it| it == kind)
+        self.kind.is_none_or(|own| own == kind)
     }
 
     fn is_pod(&self, name: &str) -> bool {
@@ -156,7 +170,7 @@ impl Target {
     /// Whether the target is this workload, given as `Deployment web`.
     fn is_workload(&self, workload: &str) -> bool {
         workload.split_once(' ').is_some_and(|(kind, name)| {
-            name == self.name && self.kind.is_none_or(|it| it.name() == kind)
+            name == self.name && self.kind.is_none_or(|own| own.name() == kind)
         })
     }
 }
@@ -175,6 +189,7 @@ fn kind(name: &str) -> Option<ObjectKind> {
         "pvc" | "persistentvolumeclaim" | "persistentvolumeclaims" | "claim" => {
             return Some(ObjectKind::Claim);
         }
+        "no" | "node" | "nodes" => return Some(ObjectKind::Node),
         "po" => WorkloadKind::Pod,
         "deploy" => WorkloadKind::Deployment,
         "sts" => WorkloadKind::StatefulSet,
@@ -207,6 +222,7 @@ mod tests {
             ("deployments/web", None, deployment, "web"),
             ("sts/db", None, set, "db"),
             ("pvc/data", None, Some(ObjectKind::Claim), "data"),
+            ("node/n1", None, Some(ObjectKind::Node), "n1"),
             ("shop/web", Some("shop"), None, "web"),
             ("shop/deploy/web", Some("shop"), deployment, "web"),
         ];
@@ -217,10 +233,10 @@ mod tests {
         }
         for text in ["a/b/c/d", "shop/", "/web", ""] {
             let error = Target::read(text).unwrap_err().to_string();
-            assert!(error.contains("is no name"), "{error}");
+            assert!(error.contains("is not a name"), "{error}");
         }
         let error = Target::read("shop/secret/x").unwrap_err().to_string();
-        assert!(error.starts_with("\"secret\" is no kind that uses volumes."), "{error}");
+        assert!(error.starts_with("\"secret\" is neither a kind with volumes"), "{error}");
     }
 
     #[test]

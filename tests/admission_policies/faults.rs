@@ -53,10 +53,11 @@ impl PolicyTest<'_> {
     /// API server may not answer all lists in time.
     fn audit(&self) -> String {
         let output = until("an audit", SOON, || {
-            let mut audit = program(&["audit", "--exit-zero"]);
-            let audit = audit.env("KUBECONFIG", self.namespace.plane.kubeconfig());
-            let output = audit.output().unwrap();
-            seen(output.status.success(), output)
+            let audited = program(&["audit", "--exit-zero"])
+                .env("KUBECONFIG", self.namespace.plane.kubeconfig())
+                .output()
+                .unwrap();
+            seen(audited.status.success(), audited)
         });
         let words: Vec<&str> = out(&output).split_whitespace().collect();
         words.join(" ")
@@ -70,13 +71,11 @@ impl PolicyTest<'_> {
 
 #[test]
 fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
-    let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
-    let plane = &plane;
+    let plane = &harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     let test = guarded(plane);
     let ready =
         "ready admission-policies: The policies in the API server are those of this version.";
-    let rights = install::file(RIGHTS);
-    let rights = rights.display();
+    let rights = install::file(RIGHTS).display().to_string();
 
     // First without the rights, then without the policies, then with both.
     test.until_ready_says(
@@ -123,8 +122,8 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     let denied = test.facts()["denied"].clone();
     let restored = "multi_attach_guard_volume_facts_restored_total";
     let object = format!("volumefacts volumes -n {namespace}");
-    let claims = json!({"share": "OneNode", "more": "Any"});
-    patch(&object, json!({"spec": {"claims": claims, "denied": null}}));
+    let changed = json!({"share": "OneNode", "more": "Any"});
+    patch(&object, json!({"spec": {"claims": changed, "denied": null}}));
     test.until_counted(restored, 1);
     test.until_claims("the facts as they were", |claims| {
         claims["share"] == "Any" && claims["more"].is_null()
@@ -151,7 +150,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     test.until_ready_says(ready);
 
     // The largest facts that are written are accepted, and deleting leaves no object behind.
-    let claims: serde_json::Map<String, Value> = (0..17_500)
+    let many: serde_json::Map<String, Value> = (0..17_500)
         .map(|at| format!("data-of-a-claim-with-a-long-name-{at:010}"))
         .map(|claim| (claim, json!("OneNode-1f2e3d4c")))
         .collect();
@@ -159,14 +158,14 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
         "apiVersion": "multi-attach-guard.dev/v1alpha1",
         "kind": "VolumeFacts",
         "metadata": {"name": "large"},
-        "spec": {"claims": claims, "limits": {}, "denied": {}},
+        "spec": {"claims": many, "limits": {}, "denied": {}},
     });
     let text = large.to_string();
     assert!(text.len() > 1 << 20, "{}", text.len());
     let apply = ["apply", "--server-side", "-f", "-"];
     namespace.kubectl(&apply, Some(&text)).success();
     run(plane, &APPLY.replace("apply", "delete"));
-    let left = "get validatingadmissionpolicies,validatingadmissionpolicybindings,crd -o=name";
-    let left = plane.run(left);
+    let left =
+        plane.run("get validatingadmissionpolicies,validatingadmissionpolicybindings,crd -o=name");
     assert!(!left.stdout.contains("multi-attach-guard"), "{left:?}");
 }

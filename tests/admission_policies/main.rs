@@ -15,6 +15,7 @@ mod harness;
 #[allow(dead_code, reason = "only some suites install the webhooks")]
 mod install;
 mod objects;
+mod standalone;
 
 use std::fs;
 use std::path::Path;
@@ -38,8 +39,11 @@ const CLUSTER: &str = include_str!("cluster.yaml");
 /// from a folder.
 fn has_repair() -> bool {
     let minor = harness::programs::minor();
-    let number = minor.split('.').nth(1).and_then(|it| it.parse().ok());
-    number.is_some_and(|number: u32| number >= 36)
+    minor
+        .split('.')
+        .nth(1)
+        .and_then(|number| number.parse::<u32>().ok())
+        .is_some_and(|number| number >= 36)
 }
 
 /// A namespace with objects of [`CLUSTER`] that the policies and a guard judge.
@@ -57,10 +61,11 @@ fn shared() -> Option<&'static PolicyTest<'static>> {
 fn install(plane: &ControlPlane) {
     let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/components");
     let repair = has_repair().then_some("admission-policies-repair/repair.yaml");
-    let files = ["crd.yaml", "policies.yaml"].map(|it| format!("admission-policies/{it}"));
+    let files = ["crd.yaml", "policies.yaml"].map(|file| format!("admission-policies/{file}"));
     for file in files.into_iter().chain(repair.map(str::to_owned)) {
-        let text = fs::read_to_string(component.join(file)).unwrap();
-        let text = text.replace("failurePolicy: Ignore", "failurePolicy: Fail");
+        let text = fs::read_to_string(component.join(file))
+            .unwrap()
+            .replace("failurePolicy: Ignore", "failurePolicy: Fail");
         plane.kubectl(&["apply", "-f", "-"], Some(&text)).success();
     }
 }
@@ -127,16 +132,14 @@ impl PolicyTest<'_> {
     fn webhook_refuses(&self, object: &Value) -> Option<String> {
         let mut named = object.clone();
         named["metadata"]["namespace"] = json!(&*self.namespace);
-        let review = review(&named, None);
-        let response = self.guard.validate(self.namespace.plane, &review);
-        let response = response.unwrap();
+        let response = self.guard.validate(self.namespace.plane, &review(&named, None)).unwrap();
         (response["allowed"] == false).then(|| response["status"]["message"].to_string())
     }
 }
 
 /// Whether the claim's constraint is of this sort.
 fn is_of(constraint: &Value, sort: &str) -> bool {
-    constraint.as_str().is_some_and(|it| it.starts_with(sort))
+    constraint.as_str().is_some_and(|found| found.starts_with(sort))
 }
 
 /// The webhook refuses every object that a policy refuses.
@@ -155,8 +158,8 @@ fn a_policy_refuses_nothing_that_the_webhook_allows() {
     }
     assert!(refused >= 140, "{refused}");
     // No odd object makes an expression fail. A denial may quote the error of a kubelet.
-    let odd = (0..500).map(|_| objects::odd(&mut lot));
-    let odd: Vec<String> = odd.filter_map(|it| test.policies_say(&it)).collect();
+    let odd: Vec<String> =
+        (0..500).filter_map(|_| test.policies_say(&objects::odd(&mut lot))).collect();
     assert!(!odd.is_empty());
     let is_failure = |said: &&String| said.replace("Multi-Attach error", "").contains("error");
     assert_eq!(odd.iter().find(is_failure), None);
@@ -171,8 +174,7 @@ fn a_changed_template_is_refused_where_it_is_no_way_back() {
     // As an account that the policies exempt.
     let account = "--as=system:kube-controller-manager";
     let create = ["create", account, "--as-group=system:masters", "-f", "-"];
-    let object = object.to_string();
-    test.namespace.kubectl(&create, Some(&object)).success();
+    test.namespace.kubectl(&create, Some(&object.to_string())).success();
     let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"j"}]}}}}"#;
     let patch = |patch: &str, more: &[&str]| {
         let begin = ["patch", "deployment/rolled", "--type=strategic", "-p"];
@@ -189,12 +191,11 @@ fn a_changed_template_is_refused_where_it_is_no_way_back() {
     refused("there was never another revision", true);
     patch(r#"{"spec":{"minReadySeconds":1}}"#, &[]).success();
     refused("nothing is known of its pods", false);
-    for (what, status, expected) in [
+    for (what, [seen, replicas], expected) in [
         ("all pods are of this revision", [2, 1], true),
         ("a pod is of another one", [2, 2], false),
         ("the status is older", [1, 1], false),
     ] {
-        let [seen, replicas] = status;
         let status = json!({"status": {"observedGeneration": seen, "replicas": replicas, "updatedReplicas": 1}});
         patch(&status.to_string(), &["--subresource=status"]).success();
         refused(what, expected);
@@ -223,26 +224,31 @@ fn the_largest_legal_objects_are_judged_or_left_to_the_webhook() {
         let mut object = objects::deployment(&json!({}), &vec!["data"; claims]);
         let pod = &mut object["spec"]["template"]["spec"];
         let mut container = pod["containers"][0].clone();
-        let volumes = container["volumeMounts"].as_array().unwrap();
-        let volumes: Vec<Value> = volumes.iter().map(|it| it["name"].clone()).collect();
-        let paths = volumes.iter().cycle().take(mounts).enumerate();
-        container["volumeMounts"] = paths
-            .map(|(at, name)| json!({"name": name, "mountPath": format!("/mnt/{at}")}))
+        container["volumeMounts"] = container["volumeMounts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .cycle()
+            .take(mounts)
+            .enumerate()
+            .map(|(at, mount)| json!({"name": mount["name"], "mountPath": format!("/mnt/{at}")}))
             .collect();
         pod["containers"] = (0..containers)
             .map(|number| {
-                let mut container = container.clone();
                 container["name"] = json!(format!("app-{number}"));
-                container
+                container.clone()
             })
             .collect();
         assert!(object.to_string().len() < 1_400_000);
         let said = test.policies_say(&object);
         let what = format!("{claims} claims, {containers} containers, {mounts} mounts: {said:?}");
         assert_eq!(said.is_some(), is_judged, "{what}");
-        let is_denial =
-            |said: &String| said.contains("rolling-update-overlap") && !said.contains("error");
-        assert!(said.iter().all(is_denial), "{what}");
+        assert!(
+            said.iter().all(|denial| {
+                denial.contains("rolling-update-overlap") && !denial.contains("error")
+            }),
+            "{what}"
+        );
     }
 }
 
@@ -291,8 +297,10 @@ fn annotations_that_do_not_count_are_named_where_a_policy_refuses_first() {
         let arguments = ["create", "--dry-run=server", "-f", "-"];
         let said = test.namespace.kubectl(&arguments, Some(&object.to_string())).stderr;
         assert!(said.contains("ValidatingAdmissionPolicy"), "{said}");
-        let hints = said.lines().filter(|it| it.starts_with("Warning: "));
-        let named = hints.filter(|it| it.contains(hint)).count();
+        let named = said
+            .lines()
+            .filter(|line| line.starts_with("Warning: ") && line.contains(hint))
+            .count();
         assert_eq!(named, 1, "{said}");
     }
 }
@@ -315,8 +323,8 @@ fn the_api_server_drops_a_leftover_by_itself() {
     // The API server reads the binding through a watch.
     let created = until("the repair", SOON, || {
         let create = ["create", "--dry-run=server", STRATEGY, "-f", "-"];
-        let created = test.namespace.kubectl(&create, Some(&leftover("share")));
-        seen(created.status == 0, created)
+        let output = test.namespace.kubectl(&create, Some(&leftover("share")));
+        seen(output.status == 0, output)
     });
     assert_eq!(created.stdout, r#"{"type":"Recreate"}"#);
 }

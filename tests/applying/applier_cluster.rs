@@ -119,21 +119,18 @@ impl ApplierCluster {
         let unguarded = format!("--kubeconfig={}", self.unguarded.display());
         let create = ["create", "-f", "-", &unguarded];
         for object in bound_claim(&namespace, "data", ATTACHING_DRIVER) {
-            let object = object.to_string();
-            self.plane.kubectl(&create, Some(&object)).done()?;
+            self.plane.kubectl(&create, Some(&object.to_string())).done()?;
         }
-        let bound = ["wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data"];
-        let within = ["--timeout=300s", "--namespace", &namespace];
-        let bound = [&bound[..], &within].concat();
-        self.plane.kubectl(&bound, None).done()?;
+        let bound = "--for=jsonpath={.status.phase}=Bound";
+        let wait = ["wait", bound, "pvc/data", "--timeout=300s", "--namespace", &namespace];
+        self.plane.kubectl(&wait, None).done()?;
         Ok(namespace)
     }
 
     /// The stored Deployment.
     pub(crate) fn read(&self, namespace: &str) -> Result<Deployment, String> {
         let deployments = Api::<Deployment>::namespaced(self.plane.client(), namespace);
-        let read = self.plane.block_on(deployments.get("web"));
-        read.map_err(|error| error.to_string())
+        self.plane.block_on(deployments.get("web")).map_err(|error| error.to_string())
     }
 
     /// Waits until the rollout ends, or exceeds the Deployment's progress deadline; returns whether
@@ -148,10 +145,10 @@ impl ApplierCluster {
                 && status.available_replicas == one
                 && status.replicas == one;
             let conditions = status.conditions.iter().flatten();
-            let mut reasons = conditions.filter_map(|it| it.reason.as_deref());
+            let mut reasons = conditions.filter_map(|condition| condition.reason.as_deref());
             match seen {
                 true if all => Ok(true),
-                true if reasons.any(|it| it == "ProgressDeadlineExceeded") => Ok(false),
+                true if reasons.any(|reason| reason == "ProgressDeadlineExceeded") => Ok(false),
                 _ => Err(format!("{status:?}")),
             }
         })

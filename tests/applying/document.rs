@@ -40,9 +40,8 @@ pub(crate) fn check(name: &str, header: &str, rows: impl Iterator<Item = Row>) {
     let Some((before, (there, after))) = place else {
         panic!("{PAGE} has no {begin} or no {end}");
     };
-    if std::env::var_os("APPLYING").is_some_and(|it| it == "write") {
-        let page = format!("{before}{begin}{table}{end}{after}");
-        std::fs::write(PAGE, page).unwrap();
+    if std::env::var_os("APPLYING").is_some_and(|value| value == "write") {
+        std::fs::write(PAGE, format!("{before}{begin}{table}{end}{after}")).unwrap();
         return;
     }
     assert_eq!(

@@ -37,8 +37,7 @@ fn what_the_guard_repairs_is_applied_again() {
         }
     }
     let results = play(&cells, |cell| again(cluster, *cell));
-    let rows = cells.iter().zip(&results);
-    let rows = rows.map(|((said, remedy, way), seen)| {
+    let rows = cells.iter().zip(&results).map(|((said, remedy, way), seen)| {
         let git = vec![SAID[*said].0.to_owned(), format!("`{remedy}`")];
         (git, way.name(), vec![seen.clone()])
     });
@@ -72,7 +71,7 @@ fn again(cluster: &ApplierCluster, (said, remedy, way): Cell) -> Result<String, 
         _ => None,
     };
     cluster.remove(namespace);
-    let seen = match differs {
+    let compared = match differs {
         Some(true) => "out of sync, ",
         Some(false) => "in sync, ",
         None => "",
@@ -84,8 +83,7 @@ fn again(cluster: &ApplierCluster, (said, remedy, way): Cell) -> Result<String, 
         (_, true) => "repaired again",
         (_, false) => "not repaired again",
     };
-    let seen = format!("{seen}{again}");
-    Ok(seen.trim_end_matches(", ").to_owned())
+    Ok(format!("{compared}{again}").trim_end_matches(", ").to_owned())
 }
 
 /// Whether the stored Deployment has the remedy.

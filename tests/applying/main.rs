@@ -44,8 +44,11 @@ fn play<C: Debug + Sync, R: Send>(
     let played = harness::at_once(AT_ONCE, cells, |_, cell| {
         one(cell).map_err(|error| format!("{cell:?}: {error}"))
     });
-    let (results, failed): (Vec<_>, Vec<_>) = played.into_iter().partition(Result::is_ok);
-    let failed: Vec<String> = failed.into_iter().filter_map(Result::err).collect();
+    let mut failed = Vec::new();
+    let results = played
+        .into_iter()
+        .filter_map(|result| result.map_err(|error| failed.push(error)).ok())
+        .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    results.into_iter().filter_map(Result::ok).collect()
+    results
 }

@@ -22,12 +22,12 @@ impl Printed {
     ) -> Result<Self, String> {
         let file = applier.file(manifest);
         let findings = findings(&applier.guard(&["check", "--cluster", "--format=json", &file]))?;
-        let remedy = format!("--remedy={remedy}");
-        let fix = ["check", "--cluster", &remedy, "--fix", "--exit-zero", &file];
+        let with = format!("--remedy={remedy}");
+        let fix = ["check", "--cluster", &with, "--fix", "--exit-zero", &file];
         let said = applier.guard(&fix);
         said.done()?;
-        let fixed = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
-        let fixed = serde_saphyr::from_str(&fixed).map_err(|error| error.to_string())?;
+        let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+        let fixed = serde_saphyr::from_str(&text).map_err(|error| error.to_string())?;
         if fixed == *manifest {
             Err(format!("The file was not fixed: {said:#?}"))
         } else {
@@ -47,15 +47,15 @@ impl Audited {
 
     /// The remedies of the findings, the best one first.
     pub(crate) fn remedies(&self) -> impl Iterator<Item = &Value> {
-        let lists = self.0.iter().filter_map(|it| it["remedies"].as_array());
-        lists.flatten()
+        self.0.iter().filter_map(|finding| finding["remedies"].as_array()).flatten()
     }
 
     /// The JSON patch of a remedy.
     pub(crate) fn patch(&self, remedy: &str) -> Result<&Value, String> {
-        let offered = self.remedies().find(|it| it["name"] == remedy);
-        let offered = offered.ok_or_else(|| format!("audit offers no {remedy}: {:#?}", self.0))?;
-        Ok(&offered["patch"])
+        self.remedies()
+            .find(|offered| offered["name"] == remedy)
+            .map(|offered| &offered["patch"])
+            .ok_or_else(|| format!("audit offers no {remedy}: {:#?}", self.0))
     }
 
     /// The command that must run first if the API server refuses Recreate.
@@ -73,5 +73,7 @@ fn findings(output: &Output) -> Result<Vec<Value>, String> {
 /// The patch command that a finding's message prints.
 fn command(finding: &Value) -> Option<String> {
     let mut quoted = finding["message"].as_str()?.split('`').skip(1).step_by(2);
-    quoted.find(|it| it.starts_with("kubectl ") && it.contains(" patch ")).map(ToOwned::to_owned)
+    quoted
+        .find(|text| text.starts_with("kubectl ") && text.contains(" patch "))
+        .map(ToOwned::to_owned)
 }

@@ -26,11 +26,10 @@ fn every_remedy_works_in_every_way_as_printed() {
         }
     }
     let results = play(&cells, |cell| put(cluster, *cell));
-    let rows = cells.chunks(MODES.len()).zip(results.chunks(MODES.len()));
-    let rows = rows.map(|(cells, results)| {
-        let (remedy, way, _) = cells[0];
-        (vec![format!("`{remedy}`")], way.name(), results.to_vec())
-    });
+    let rows =
+        cells.iter().step_by(MODES.len()).zip(results.chunks(MODES.len())).map(
+            |((remedy, way, _), modes)| (vec![format!("`{remedy}`")], way.name(), modes.to_vec()),
+        );
     document::check(
         "remedies",
         "remedy | way of applying | guard repairs | guard denies | guard warns only | no guard",
@@ -128,14 +127,16 @@ fn what_the_command_sets_is_kept_or_taken_back() {
         let printed = Printed::of_file(&applier, "recreate", &manifest)?;
         run(&applier, &printed.once.ok_or("No command is printed.")?)?;
         applier.apply(&manifest)?.done()?;
-        let strategy = cluster.read(namespace)?.spec.and_then(|it| it.strategy);
+        let strategy = cluster.read(namespace)?.spec.and_then(|spec| spec.strategy);
         cluster.remove(namespace);
-        Ok(match strategy.and_then(|it| it.type_).as_deref() {
+        Ok(match strategy.and_then(|strategy| strategy.type_).as_deref() {
             Some("Recreate") => "stays Recreate",
             _ => "is RollingUpdate again",
         })
     });
-    let rows = ways.iter().zip(kept);
-    let rows = rows.map(|(way, kept)| (Vec::new(), way.name(), vec![kept.to_owned()]));
+    let rows = ways
+        .iter()
+        .zip(kept)
+        .map(|(way, strategy)| (Vec::new(), way.name(), vec![strategy.to_owned()]));
     document::check("kept", "way of applying | after the next apply", rows);
 }

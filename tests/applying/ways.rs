@@ -53,8 +53,7 @@ impl Way {
     /// The ways in which a tool applies a whole manifest again and again, and remembers what it
     /// applied before.
     pub(crate) fn declarative() -> Vec<Self> {
-        let ways = Self::all().into_iter();
-        ways.filter(|it| it.is_declarative()).collect()
+        Self::all().into_iter().filter(|way| way.is_declarative()).collect()
     }
 
     pub(crate) fn name(self) -> String {
@@ -150,8 +149,8 @@ impl<'a> Applier<'a> {
     /// Applies a patch in this way's format to the live Deployment.
     pub(crate) fn patch(&self, patch: &Value) -> Output {
         let Way::Patch(kind) = self.way else { unreachable!("only a patch is patched") };
-        let (kind, patch) = (format!("--type={kind}"), patch.to_string());
-        let arguments = ["patch", "deployment", "web", &kind, "-p", &patch];
+        let (with, text) = (format!("--type={kind}"), patch.to_string());
+        let arguments = ["patch", "deployment", "web", &with, "-p", &text];
         self.kubectl(self.cluster.plane.kubeconfig(), &arguments)
     }
 
@@ -260,8 +259,8 @@ pub(crate) fn ran(mut command: Command) -> Output {
 /// The manifest's values of all fields that a step can change, as a strategic or merge patch.
 fn changes(manifest: &Value) -> Value {
     let pod = &manifest["spec"]["template"]["spec"];
-    let pod = json!({ "containers": pod["containers"], "affinity": pod["affinity"] });
-    let mut patch = json!({ "spec": { "template": { "spec": pod } } });
+    let changed = json!({ "containers": pod["containers"], "affinity": pod["affinity"] });
+    let mut patch = json!({ "spec": { "template": { "spec": changed } } });
     if let Some(strategy) = manifest["spec"].get("strategy") {
         patch["spec"]["strategy"] = strategy.clone();
     }

@@ -26,12 +26,11 @@ fn report(test: &CommandTest, arguments: &[&str]) -> (Value, i32) {
 
 /// The objects with their rules in the findings.
 fn found(report: &Value) -> Vec<String> {
-    let findings = report["findings"].as_array().unwrap().iter();
+    let word = |value: &Value| value.as_str().unwrap().to_owned();
+    let findings = report["findings"].as_array().unwrap();
     findings
-        .map(|it| {
-            let word = |value: &Value| value.as_str().unwrap().to_owned();
-            format!("{} {}", word(&it["object"]["name"]), word(&it["rule"]))
-        })
+        .iter()
+        .map(|finding| format!("{} {}", word(&finding["object"]["name"]), word(&finding["rule"])))
         .collect()
 }
 
@@ -53,11 +52,11 @@ fn an_audit_says_what_the_webhook_would() {
         assert_eq!(live[field], file[field], "{field}");
     }
     // A file does not show how it is applied, so the sentence about server-side apply comes last.
-    let [live_message, of_file] = [live, file].map(|it| it["message"].as_str().unwrap());
+    let [live_message, of_file] = [live, file].map(|finding| finding["message"].as_str().unwrap());
     let (of_file, _) = of_file.split_once(" If it is live and ").unwrap();
     assert_eq!(live_message, of_file);
-    let remedies = live["remedies"].as_array().unwrap().iter();
-    let remedies: Vec<&Value> = remedies.map(|it| &it["name"]).collect();
+    let remedies = live["remedies"].as_array().unwrap();
+    let remedies: Vec<&Value> = remedies.iter().map(|remedy| &remedy["name"]).collect();
     assert_eq!(remedies, ["recreate", "zero-surge", "colocate"]);
 
     let text = audit(&[]);
@@ -72,7 +71,7 @@ fn an_audit_that_cannot_be_made_says_why() {
     let test = harness::or_skip!(CommandTest::new());
     for (argument, sentence) in [
         ("absent", "no claim \"absent\""),
-        ("secret/data", "\"secret\" is no kind that uses volumes."),
+        ("secret/data", "\"secret\" is neither a kind with volumes"),
         ("--namespace=absent", "The cluster has no namespace \"absent\"."),
         ("--namespace=", "a value is required for '--namespace <NAMESPACE>'"),
     ] {
@@ -100,9 +99,8 @@ fn names_mean_what_they_mean_to_kubectl() {
     let patch = format!("kubectl {kubeconfig} -n {namespace} patch ");
     begins(command, &patch);
     let (all, _) = report(&test, &["-A"]);
-    let namespaces = all["findings"].as_array().unwrap().iter();
-    let mut namespaces = namespaces.map(|it| it["object"]["namespace"].as_str().unwrap());
-    assert!(namespaces.any(|it| it == namespace));
+    let mut findings = all["findings"].as_array().unwrap().iter();
+    assert!(findings.any(|finding| finding["object"]["namespace"] == *namespace));
     let (claim, code) = report(&test, &["pvc/data", "-n", &namespace]);
     assert_eq!((found(&claim), code), (Vec::new(), 0));
 }
@@ -112,20 +110,21 @@ fn who_rides_on_an_override_is_listed() {
     let test = harness::or_skip!(CommandTest::new());
     let namespace = audited(&test, "overrides", "replicas: 1");
     for (until, is_over) in [("2999-01-01", false), ("2000-01-01", true)] {
-        let keys = ["action=ignore", "reason=drained", &format!("until={until}")];
-        let keys = keys.map(|it| format!("multi-attach-guard.dev/{it}")).join(" ");
+        let keys = ["action=ignore", "reason=drained", &format!("until={until}")]
+            .map(|key| format!("multi-attach-guard.dev/{key}"))
+            .join(" ");
         let annotate = format!("annotate -n {namespace} --overwrite deployment/web {keys}");
         test.plane.run(&annotate);
         let (report, code) = report(&test, &["-n", &namespace]);
         assert_eq!(code, i32::from(is_over), "{report:#}");
-        let it = &report["overrides"][0];
-        assert_eq!(it["object"]["name"], "web");
-        assert_eq!(it["sets"], json!({"action": "ignore"}));
-        assert_eq!(it["reason"], "drained");
-        assert_eq!(it["by"], "kubectl-annotate");
-        assert!(it["since"].is_string(), "{it}");
-        assert_eq!(it["until"], until);
-        assert_eq!(it["ignored"].is_string(), is_over, "{it}");
+        let listed = &report["overrides"][0];
+        assert_eq!(listed["object"]["name"], "web");
+        assert_eq!(listed["sets"], json!({"action": "ignore"}));
+        assert_eq!(listed["reason"], "drained");
+        assert_eq!(listed["by"], "kubectl-annotate");
+        assert!(listed["since"].is_string(), "{listed}");
+        assert_eq!(listed["until"], until);
+        assert_eq!(listed["ignored"].is_string(), is_over, "{listed}");
         // `check` of a file uses the clock of the machine, with the same result.
         let web = test.plane.get(&["deployment/web", "-n", &namespace]);
         std::fs::write(test.folder.path().join("web.json"), web.to_string()).unwrap();
@@ -160,8 +159,8 @@ fn one_namespace_is_audited_with_its_own_rights() {
         (&json!("warn"), &json!("assumed")),
         "{finding:#}"
     );
-    let open = seen["open"].as_array().unwrap().iter();
-    let open: Vec<&str> = open.map(|it| it.as_str().unwrap()).collect();
+    let questions = seen["open"].as_array().unwrap();
+    let open: Vec<&str> = questions.iter().map(|question| question.as_str().unwrap()).collect();
     for resource in [
         "persistentvolumes",
         "storageclasses",
@@ -172,14 +171,15 @@ fn one_namespace_is_audited_with_its_own_rights() {
         "volumeattachments",
     ] {
         let because = format!("because the {resource} could not be read: ");
-        assert!(open.iter().any(|it| it.contains(&because)), "{resource}: {open:#?}");
+        assert!(open.iter().any(|question| question.contains(&because)), "{resource}: {open:#?}");
     }
-    let namespaced =
-        open.iter().any(|it| it.contains("the deployments") || it.contains("the namespaces"));
+    let namespaced = open.iter().any(|question| {
+        question.contains("the deployments") || question.contains("the namespaces")
+    });
     assert!(!namespaced, "{open:#?}");
     // If no object to judge can be read, an empty report must not look like success.
-    let (blind, code) = report(&test, &["-n", &namespace, "--as=nobody"]);
-    assert_eq!((found(&blind), code), (Vec::new(), 2));
+    let (blind, failure) = report(&test, &["-n", &namespace, "--as=nobody"]);
+    assert_eq!((found(&blind), failure), (Vec::new(), 2));
 }
 
 /// Two pods with one volume on two nodes, with the explanation of `diagnose`.
@@ -194,9 +194,9 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     let disk = ["disk", "disk.csi.example.com"];
     let [volume, _] = Claim::exclusive().bound_in(&namespace, "data", disk);
     let name = volume["metadata"]["name"].as_str().unwrap();
-    let attached = json!({"spec": {"attacher": disk[1], "nodeName": "node-a",
+    let place = json!({"spec": {"attacher": disk[1], "nodeName": "node-a",
         "source": {"persistentVolumeName": name}}});
-    let attachment = object(json!({"kind": "VolumeAttachment", "name": name, "with": attached}));
+    let attachment = object(json!({"kind": "VolumeAttachment", "name": name, "with": place}));
     let objects = [
         pod("first", "node-a"),
         pod("second", "node-b"),
@@ -204,7 +204,7 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
         attachment.to_string(),
     ];
     test.plane.apply(&namespace, &objects.join("\n---\n"));
-    let attachment = format!("volumeattachment/{name}");
+    let attachment_status = format!("volumeattachment/{name} --subresource=status");
     let bound = json!({"spec": {"volumeName": name}});
     let container = json!({"name": "main", "image": "i", "imageID": "", "restartCount": 0,
         "ready": true, "state": {"running": {"startedAt": null}}});
@@ -212,7 +212,7 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     let attached = json!({"status": {"attached": true}});
     for (object, patch) in [
         ("pvc/data", bound),
-        (&*format!("{attachment} --subresource=status"), attached),
+        (&*attachment_status, attached),
         ("pod/first --subresource=status", runs),
     ] {
         let patch = format!("patch -n {namespace} {object} --type=merge -p {patch}");
@@ -221,8 +221,7 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
 
     let (audited, code) = report(&test, &["-n", &namespace]);
     assert_eq!((code, &audited["summary"]["stuck"]), (1, &json!(1)));
-    let diagnosed = test.run(&["diagnose", "-n", &namespace, "-o", "json"]);
-    let diagnosed: Value = serde_json::from_slice(&diagnosed.stdout).unwrap();
+    let diagnosed = output::report(&test.run(&["diagnose", "-n", &namespace, "-o", "json"]));
     let (stuck, case) = (&audited["stuck"][0], &diagnosed["cases"][0]);
     for field in ["cause", "because", "volume", "steps"] {
         assert_eq!(stuck[field], case[field], "{field}");
@@ -231,10 +230,8 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     let table = test.run(&["audit", "-n", &namespace]);
     let row = out(&table).lines().nth(1).unwrap_or_default();
     assert!(row.contains("PersistentVolumeClaim data  stuck: "), "{}", out(&table));
-    let text = test.audit(&namespace, "wide");
-    let text = out(&text);
-    let heading = format!("Namespace {namespace}: 1 stuck");
-    assert!(text.starts_with(&heading), "{text}");
+    let wide = test.audit(&namespace, "wide");
+    begins(out(&wide), &format!("Namespace {namespace}: 1 stuck"));
     // This file outlives the test: docs/site/build shows it.
     let page = test.audit(&namespace, "html --exit-zero");
     assert!(out(&page).contains("stuck now"), "{}", out(&page));
@@ -242,8 +239,8 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     std::fs::write(file, &page.stdout).unwrap();
     // The stuck pod is in the earlier report, so it is neither new nor a failure.
     std::fs::write(test.folder.path().join("before.json"), audited.to_string()).unwrap();
-    let (again, code) = report(&test, &["-n", &namespace, "--compare", "before.json"]);
-    assert_eq!(code, 0, "{again:#}");
+    let (again, success) = report(&test, &["-n", &namespace, "--compare", "before.json"]);
+    assert_eq!(success, 0, "{again:#}");
     assert_eq!(again["stuck"][0]["isNew"], false);
 }
 
@@ -255,8 +252,7 @@ fn reports_are_objects_that_an_api_server_takes() {
         harness::programs::minors()[0],
         "github.com/openreports/reports-api@v0.2.1",
     ));
-    let definition = module.join("config/crd/openreports.io_reports.yaml");
-    let definition = definition.display().to_string();
+    let definition = module.join("config/crd/openreports.io_reports.yaml").display().to_string();
     let kubectl =
         |arguments: &[&str], input: Option<&str>| test.plane.kubectl(arguments, input).success();
     kubectl(&["apply", "--server-side", "-f", &definition], None);
@@ -267,8 +263,7 @@ fn reports_are_objects_that_an_api_server_takes() {
     // Strict: a field that the definition lacks is an error.
     let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
     kubectl(&apply, Some(out(&audit)));
-    let report = "reports.openreports.io/multi-attach-guard";
-    let report = [report, "-n", &namespace];
+    let report = ["reports.openreports.io/multi-attach-guard", "-n", &namespace];
     let stored = test.plane.get(&report);
     let sent: Value = serde_json::from_slice(&audit.stdout).unwrap();
     for field in ["source", "summary", "results", "configuration"] {
@@ -278,11 +273,12 @@ fn reports_are_objects_that_an_api_server_takes() {
     // The CronJob of the examples replaces earlier reports; a namespace without violations has
     // none.
     let example = include_str!("../../examples/reports.yaml");
-    let job = example.split("\n---\n").last().unwrap();
-    let job: Value = serde_saphyr::from_str(job).unwrap();
+    let job: Value = serde_saphyr::from_str(example.split("\n---\n").last().unwrap()).unwrap();
     let pod = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
-    let script = pod["containers"][0]["command"][2].as_str().unwrap();
-    let script = script.replace("/guard/multi-attach-guard", "multi-attach-guard");
+    let script = pod["containers"][0]["command"][2]
+        .as_str()
+        .unwrap()
+        .replace("/guard/multi-attach-guard", "multi-attach-guard");
     let folder = tempfile::tempdir().unwrap();
     let run = || {
         let mut shell = test.plane.printed(&format!("set -eu\n{script}"));

@@ -43,19 +43,19 @@ impl CommandTest {
         static NAMESPACE: OnceLock<String> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::ApiServer)?;
         let namespace = NAMESPACE.get_or_init(|| {
-            let namespace = plane.namespace("cluster");
-            plane.apply(&namespace, &list(CLUSTER));
+            let created = plane.namespace("cluster");
+            plane.apply(&created, &list(CLUSTER));
             let storage = Storage {
-                namespace: &namespace,
+                namespace: &created,
                 class: "disk",
                 driver: "disk.csi.example.com",
                 volumes: "cluster-",
                 handles: "handle-of-the-volume-",
             };
             for object in Claim::exclusive().bound("bound", &storage) {
-                plane.apply(&namespace, &object.to_string());
+                plane.apply(&created, &object.to_string());
             }
-            namespace
+            created
         });
         let folder = tempfile::tempdir().unwrap();
         Some(Self { plane, namespace, folder })
@@ -67,9 +67,9 @@ impl CommandTest {
 
     /// An audit of a namespace in this format.
     pub(crate) fn audit(&self, namespace: &str, format: &str) -> Output {
-        let format = format.split(' ');
-        let arguments = ["audit", "-n", namespace, "-o"].into_iter().chain(format);
-        self.run(&arguments.collect::<Vec<_>>())
+        let arguments: Vec<_> =
+            ["audit", "-n", namespace, "-o"].into_iter().chain(format.split(' ')).collect();
+        self.run(&arguments)
     }
 
     pub(crate) fn check(&self, arguments: &[&str]) -> Value {
@@ -91,7 +91,5 @@ impl CommandTest {
 }
 
 pub(crate) fn run(folder: &Path, kubeconfig: &Path, arguments: &[&str], input: &str) -> Output {
-    let mut command = program(arguments);
-    let command = command.current_dir(folder);
-    fed(command.env("KUBECONFIG", kubeconfig), input)
+    fed(program(arguments).current_dir(folder).env("KUBECONFIG", kubeconfig), input)
 }

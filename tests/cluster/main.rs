@@ -46,7 +46,7 @@ fn cases() -> Vec<(&'static str, String, Vec<&'static str>)> {
         let [name, claim, spec, found] = line.split(" | ").collect::<Vec<_>>()[..] else {
             panic!("{line}")
         };
-        let found = found.split(", ").filter(|it| !it.is_empty()).collect();
+        let found = found.split(", ").filter(|finding| !finding.is_empty()).collect();
         (name, deployment(claim, spec), found)
     });
     // A mode that the class cannot provide.
@@ -71,15 +71,17 @@ fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
         std::fs::write(test.folder.path().join("manifest.yaml"), &manifest).unwrap();
         let live = test.check(&["manifest.yaml", "--cluster"]);
         let findings = live["findings"].as_array().unwrap();
-        let found = findings.iter().map(|it| format!("{} {}", it["action"], it["rule"]));
-        let found: Vec<String> = found.map(|it| it.replace('"', "")).collect();
+        let found: Vec<String> = findings
+            .iter()
+            .map(|finding| format!("{} {}", finding["action"], finding["rule"]).replace('"', ""))
+            .collect();
         assert_eq!(found, expected, "{name}");
 
         let offline = test.check(&["manifest.yaml", "--facts", "snapshot.yaml"]);
         assert_eq!(offline["findings"], live["findings"], "{name}");
 
         let said = test.dry_run(&manifest);
-        let refused = expected.iter().any(|it| it.starts_with("deny"));
+        let refused = expected.iter().any(|finding| finding.starts_with("deny"));
         assert_eq!(said.contains("denied the request: "), refused, "{name}: {said}");
         for finding in findings {
             let rule = finding["rule"].as_str().unwrap();
@@ -114,8 +116,8 @@ fn workloads_of_the_cluster_count_and_none_counts_twice() {
     ] {
         std::fs::write(test.folder.path().join("manifest.yaml"), manifest).unwrap();
         let live = test.check(&["manifest.yaml", "--cluster"]);
-        let findings = live["findings"].as_array().unwrap().iter();
-        let found: Vec<&Value> = findings.map(|it| &it["rule"]).collect();
+        let findings = live["findings"].as_array().unwrap();
+        let found: Vec<&Value> = findings.iter().map(|finding| &finding["rule"]).collect();
         assert_eq!(found, expected, "{what}");
     }
 }
@@ -202,8 +204,8 @@ fn kustomize_applies_the_patch() {
         let patch = check(&["--fix", "-"], &rendered);
         begins(out(&patch), "---\n# A patch for Deployment ");
         write("patch.yaml", out(&patch));
-        let folder = test.folder.path().display().to_string();
-        let built = test.plane.kubectl(&["kustomize", &folder], None).success();
+        let build = ["kustomize", folder.to_str().unwrap()];
+        let built = test.plane.kubectl(&build, None).success();
         let checked = check(&["-"], &built.stdout);
         assert_eq!(
             out(&checked),
@@ -220,8 +222,8 @@ fn without_a_cluster_every_command_says_so() {
     std::fs::write(folder.path().join("a.yaml"), "a: 1\n").unwrap();
     let port = harness::process::free_port();
     let refused = kubeconfig_of(([127, 0, 0, 1], port).into());
-    let kubeconfig = folder.path().join("kubeconfig");
-    std::fs::write(&kubeconfig, refused).unwrap();
+    let unanswered = folder.path().join("kubeconfig");
+    std::fs::write(&unanswered, refused).unwrap();
     let absent = folder.path().join("absent");
     let broken = folder.path().join("broken");
     std::fs::write(&broken, "clusters: [").unwrap();
@@ -239,8 +241,8 @@ fn without_a_cluster_every_command_says_so() {
         for (kubeconfig, arguments, start) in [
             (&absent, command, none),
             (&broken, command, none),
-            (&kubeconfig, command, &refusal),
-            (&kubeconfig, &with_context, no_context),
+            (&unanswered, command, &refusal),
+            (&unanswered, &with_context, no_context),
         ] {
             let output = run(folder.path(), kubeconfig, arguments, "");
             assert_eq!(code(&output), 2, "{arguments:?}: {output:?}");

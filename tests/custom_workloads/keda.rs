@@ -66,10 +66,9 @@ fn queue(test: &OperatorTest<'_>, names: &[&str]) -> Result<(), String> {
 fn until_limits(test: &OperatorTest<'_>, expected: Option<[i64; 2]>) -> Result<(), String> {
     let what = format!("the autoscaler's limits {expected:?}");
     test.until(&what, || {
-        let autoscaler = test.namespace.list("hpa")?.pop();
-        let found = autoscaler.map(|it| {
-            let limit = |field: &str| it["spec"][field].as_i64().unwrap_or_default();
-            ["minReplicas", "maxReplicas"].map(limit)
+        let found = test.namespace.list("hpa")?.pop().map(|autoscaler| {
+            ["minReplicas", "maxReplicas"]
+                .map(|field| autoscaler["spec"][field].as_i64().unwrap_or_default())
         });
         seen(found == expected, found).map(drop)
     })
@@ -78,12 +77,14 @@ fn until_limits(test: &OperatorTest<'_>, expected: Option<[i64; 2]>) -> Result<(
 /// Asserts the findings of `audit` about the scaler and its workload.
 fn expect(test: &OperatorTest<'_>, starts: &[&str], names: &str) -> Result<(), String> {
     let findings = test.audit(&["ScaledObject", "ScaledJob", "Deployment"])?;
-    let messages = findings.iter().map(|it| {
-        let fields = ["/rule", "/object/kind", "/outcome", "/message"];
-        let text = |field| it.pointer(field).and_then(Value::as_str);
-        fields.map(|it| text(it).unwrap_or_default()).join(" ")
-    });
-    let messages: Vec<String> = messages.collect();
+    let messages: Vec<String> = findings
+        .iter()
+        .map(|finding| {
+            ["/rule", "/object/kind", "/outcome", "/message"]
+                .map(|field| finding.pointer(field).and_then(Value::as_str).unwrap_or_default())
+                .join(" ")
+        })
+        .collect();
     let is_expected = messages.len() == starts.len()
         && (messages.iter().zip(starts))
             .all(|(message, start)| message.starts_with(start) && message.contains(names));
@@ -123,12 +124,13 @@ fn more_than_one(test: &OperatorTest<'_>) -> Result<(), String> {
 
     let report = test.report(&["diagnose"])?;
     let steps = report["cases"][0]["steps"].as_array().into_iter().flatten();
-    let mut ways_out = steps.filter(|step| step["purpose"] == "way-out");
-    let way_out = ways_out.find_map(|step| step["command"].as_str());
-    let way_out = way_out.ok_or_else(|| format!("there is no way out: {report:#}"))?;
+    let way_out = steps
+        .filter(|step| step["purpose"] == "way-out")
+        .find_map(|step| step["command"].as_str())
+        .ok_or_else(|| format!("there is no way out: {report:#}"))?;
     seen(way_out.contains("scaledobjects.keda.sh/web"), way_out)?;
-    let printed = test.cluster.plane.printed(way_out).output();
-    let printed = printed.map_err(|it| it.to_string())?;
+    let printed =
+        test.cluster.plane.printed(way_out).output().map_err(|error| error.to_string())?;
     seen(printed.status.success(), (way_out, printed))?;
     until_limits(test, Some([1, 1]))?;
     test.until_pods(1, 1)?;
@@ -152,7 +154,7 @@ fn none_and_back(test: &OperatorTest<'_>) -> Result<(), String> {
     test.patch("scaledobject/web", "merge", &no_maximum())?;
     until_100_are_found(test)?;
     let web = "scaledobjects.keda.sh/web";
-    let annotate = |it: &str| test.kubectl(&["annotate", web, it, "--overwrite"]);
+    let annotate = |pair: &str| test.kubectl(&["annotate", web, pair, "--overwrite"]);
     annotate("autoscaling.keda.sh/paused-replicas=0")?;
     until_limits(test, None)?;
     test.until_pods(0, 0)?;
@@ -181,9 +183,11 @@ fn jobs(test: &OperatorTest<'_>) -> Result<(), String> {
     until_multi_attach(test)?;
     test.kubectl(&["delete", "pod", "first", "second"])?;
     let pods = test.namespace.list("pods")?;
-    let first = pods.iter().find(|it| is_ready(it));
-    let first = first.and_then(|it| it["metadata"]["name"].as_str());
-    let first = first.ok_or("no pod is ready")?;
+    let first = pods
+        .iter()
+        .find(|pod| is_ready(pod))
+        .and_then(|pod| pod["metadata"]["name"].as_str())
+        .ok_or("no pod is ready")?;
     let now = format!("{ENDS_AFTER}=0");
     test.kubectl(&["annotate", "pod", first, &now])?;
     test.until_pods(1, 1)

@@ -40,8 +40,7 @@ impl OperatorCluster {
         static NODES: OnceLock<FakeNodes<'static>> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
         let folder = harness::built(&["build-controller", name], name)?;
-        let crds = folder.join("crds");
-        let crds = crds.display();
+        let crds = folder.join("crds").display().to_string();
         plane.run(&format!("apply --server-side -f {crds}"));
         let established = "wait --for=condition=Established --timeout=300s";
         plane.run(&format!("{established} -f {crds}"));
@@ -104,10 +103,10 @@ impl<'c> OperatorTest<'c> {
         let what = format!("{all} pods, {ready} of them ready");
         self.until(&what, || {
             let mut pods = self.namespace.list("pods")?;
-            pods.retain(|it| !it["spec"]["volumes"][0]["persistentVolumeClaim"].is_null());
-            pods.retain(|it| it["status"]["phase"] != "Succeeded");
-            let leaves = (pods.iter()).any(|pod| !pod["metadata"]["deletionTimestamp"].is_null());
-            let found = (pods.len(), pods.iter().filter(|it| is_ready(it)).count());
+            pods.retain(|pod| !pod["spec"]["volumes"][0]["persistentVolumeClaim"].is_null());
+            pods.retain(|pod| pod["status"]["phase"] != "Succeeded");
+            let leaves = pods.iter().any(|pod| !pod["metadata"]["deletionTimestamp"].is_null());
+            let found = (pods.len(), pods.iter().filter(|pod| is_ready(pod)).count());
             seen(found == (all, ready) && !leaves, found).map(drop)
         })
     }
@@ -118,11 +117,12 @@ impl<'c> OperatorTest<'c> {
         mut ask: impl FnMut() -> Result<T, String>,
     ) -> Result<T, String> {
         let controller = &self.cluster.controller;
-        let answer = wait_until(what, WITHIN, || match controller.exited() {
+        wait_until(what, WITHIN, || match controller.exited() {
             Some(status) => Ok(Err(format!("the controller has ended: {status}"))),
             None => ask().map(Ok),
-        });
-        answer.and_then(|it| it).map_err(|error| format!("{error}\n{}", controller.log_tail()))
+        })
+        .flatten()
+        .map_err(|error| format!("{error}\n{}", controller.log_tail()))
     }
 
     /// The JSON report of the guard's program about the namespace.
@@ -137,7 +137,7 @@ impl<'c> OperatorTest<'c> {
     fn audit(&self, kinds: &[&str]) -> Result<Vec<Value>, String> {
         let report = self.report(&["audit", "--exit-zero"])?;
         let mut findings = report["findings"].as_array().cloned().unwrap_or_default();
-        findings.retain(|it| kinds.iter().any(|kind| it["object"]["kind"] == *kind));
+        findings.retain(|finding| kinds.iter().any(|kind| finding["object"]["kind"] == *kind));
         Ok(findings)
     }
 }
@@ -155,7 +155,7 @@ fn play_all<C: Sync>(cases: &[C], play: impl Fn(&C) -> Result<(), String> + Sync
 
 fn is_ready(pod: &Value) -> bool {
     let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
+    conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
 /// Whether a pod waits for a volume that is attached to another node.

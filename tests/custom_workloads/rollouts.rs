@@ -70,15 +70,14 @@ impl OperatorTest<'_> {
         let multi_attach = multi_attach(&self.namespace.list("events")?);
         let pods = self.namespace.list("pods")?;
         let ready = pods.iter().filter(|pod| is_ready(pod)).count();
-        let is_leaving = |pod: &Value| !pod["metadata"]["deletionTimestamp"].is_null();
-        let leaves = pods.iter().any(is_leaving);
+        let leaves = pods.iter().any(|pod| !pod["metadata"]["deletionTimestamp"].is_null());
         let is_over = status["phase"] == "Healthy"
             && status["stableRS"] == status["currentPodHash"]
             && pods.len() == ready
             && !leaves;
         // The old pod continues to serve while the new one waits for its volume.
         let hangs = status["phase"] == "Degraded"
-            && status["message"].as_str().is_some_and(|it| it.contains("ProgressDeadlineExceeded"))
+            && status["message"].to_string().contains("ProgressDeadlineExceeded")
             && multi_attach
             && !leaves
             && (pods.len(), ready) == (2, 1);
@@ -91,8 +90,7 @@ impl OperatorTest<'_> {
 
     fn ship(&self, image: &str) -> Result<(), String> {
         let path = "/spec/template/spec/containers/0/image";
-        let image = json!([{"op": "replace", "path": path, "value": image}]);
-        self.patch(ROLLOUT, "json", &image)
+        self.patch(ROLLOUT, "json", &json!([{"op": "replace", "path": path, "value": image}]))
     }
 
     /// Ships an image. Without affinity the new pod must go to the other node, because the first is
@@ -141,7 +139,7 @@ impl OperatorTest<'_> {
 }
 
 fn foresees_a_deadlock(findings: &[Value]) -> bool {
-    findings.iter().any(|it| it["outcome"] == "deadlock")
+    findings.iter().any(|finding| finding["outcome"] == "deadlock")
 }
 
 fn play(cluster: &OperatorCluster, case: &Case) -> Result<(), String> {
@@ -159,18 +157,19 @@ fn play(cluster: &OperatorCluster, case: &Case) -> Result<(), String> {
         rollout.goes_back()?;
     }
     let mut tried = Vec::new();
-    let remedies = findings.iter().filter(|it| it["outcome"] == "deadlock");
-    for remedy in remedies.flat_map(|it| it["remedies"].as_array().into_iter().flatten()) {
+    let deadlocks = findings.iter().filter(|finding| finding["outcome"] == "deadlock");
+    for remedy in deadlocks.flat_map(|finding| finding["remedies"].as_array().into_iter().flatten())
+    {
         let name = remedy["name"].as_str().unwrap_or_default().to_owned();
-        let rollout = build(cluster, case)?;
-        rollout.patch(ROLLOUT, "json", &remedy["patch"])?;
-        rollout.until_over()?;
-        let findings = rollout.audit(&["Rollout"])?;
-        seen(!foresees_a_deadlock(&findings), (&name, findings))?;
-        seen(!rollout.update()?, "it hangs after the remedy")?;
+        let repaired = build(cluster, case)?;
+        repaired.patch(ROLLOUT, "json", &remedy["patch"])?;
+        repaired.until_over()?;
+        let left = repaired.audit(&["Rollout"])?;
+        seen(!foresees_a_deadlock(&left), (&name, left))?;
+        seen(!repaired.update()?, "it hangs after the remedy")?;
         tried.push(name);
     }
-    let as_expected = case.remedies.as_ref().is_none_or(|it| *it == tried);
+    let as_expected = case.remedies.as_ref().is_none_or(|remedies| *remedies == tried);
     seen(as_expected, tried).map(drop)
 }
 

@@ -118,13 +118,25 @@ pub(crate) fn while_installing(incident: &Incident) {
     let policies = "multi-attach-guard policies |";
     run("always-there", policies, "the policies are there");
     assert_ne!(installed(incident)["validatingadmissionpolicybinding"], 0);
-    let delete_bindings = "kubectl delete validatingadmissionpolicybinding";
+    let delete_bindings = "kubectl delete validatingadmissionpolicybinding -l";
     run("always-there", delete_bindings, "the policies hold no more");
     assert_eq!(installed(incident)["validatingadmissionpolicybinding"], 0);
+    let standalone = "multi-attach-guard policies --standalone";
+    run("always-there", standalone, "the standalone policy is there");
+    assert_eq!(installed(incident)["validatingadmissionpolicybinding"], 1);
+    let delete_standalone =
+        "kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy";
+    run("always-there", delete_standalone, "the standalone policy is gone");
+    assert_eq!(installed(incident)["validatingadmissionpolicybinding"], 0);
 
+    // Off is off: the policies would go on refusing objects.
+    run("always-there", policies, "the policies are there");
     let delete_webhooks = "kubectl delete mutatingwebhookconfiguration";
     let off = "the API server asks no more";
     run("operations", delete_webhooks, off);
+    for kind in ["validatingwebhookconfiguration", "validatingadmissionpolicybinding"] {
+        assert_eq!(installed(incident)[kind], 0, "{kind}");
+    }
     run("install", "kubectl apply -k", "it is installed");
     run("install", delete_webhooks, off);
     assert_eq!(installed(incident)["mutatingwebhookconfiguration"], 0);
@@ -139,6 +151,10 @@ pub(crate) fn while_installing(incident: &Incident) {
 
     run("install", "helm install", "it is installed");
     is_installed(incident);
+    for command in ["helm upgrade", "helm rollback"] {
+        run("install", command, "it is installed");
+        is_installed(incident);
+    }
     let last_but_one = "nothing but the namespace is left";
     run("install", "helm uninstall", last_but_one);
     nothing_is_left(incident);

@@ -29,6 +29,7 @@ mod install;
 mod nodes;
 #[path = "../printed/mod.rs"]
 mod printed;
+mod right_manifests;
 mod rights;
 mod rollbacks;
 mod rollouts;
@@ -139,6 +140,12 @@ fn main() {
     })];
     trials.push(Trial::ignorable_test("the tutorial, as printed", || {
         Ok(match tutorial::as_printed() {
+            Some(()) => Completion::Completed,
+            None => Completion::ignored_with("there is no control plane"),
+        })
+    }));
+    trials.push(Trial::ignorable_test("the manifests to copy", || {
+        Ok(match right_manifests::roll_out_and_move() {
             Some(()) => Completion::Completed,
             None => Completion::ignored_with("there is no control plane"),
         })

@@ -34,7 +34,7 @@ fn a_node_that_is_lost(incident: &Incident, object: &Value) {
     incident.cluster.nodes.die(&node);
     let case = incident.until("node-lost");
     assert!(is(&case, &node, "lost"), "{case:#}");
-    incident.look(&incident::commands(&case, "check")[0]);
+    incident.look(&incident::commands(&case, "before")[0]);
     let way_out = &incident::ways_out(&case)[0];
     incident.run(way_out);
     incident.until_nothing_waits();

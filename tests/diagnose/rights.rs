@@ -59,7 +59,7 @@ pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(incident: &I
         ("pvc/data", 0, "No pod waits for claim data."),
         ("idle", 0, "No pod uses claim idle, so nothing waits for it."),
         ("absent", 2, "There is no pod, no workload and no claim \"absent\""),
-        ("secret/data", 2, "\"secret\" is no kind that uses volumes."),
+        ("secret/data", 2, "\"secret\" is not a kind with volumes."),
     ] {
         let (status, output) = incident.diagnose(&[name]);
         assert_eq!(status, code, "{name}: {output}");

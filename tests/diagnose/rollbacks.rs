@@ -86,7 +86,7 @@ fn look_where_the_line_says(incident: &Incident) {
         let quoted = line.replace('\'', "'\\''");
         let explain = format!("multi-attach-guard diagnose --explain '{quoted}' -o json");
         let explained: Value = serde_json::from_str(&incident.shell(&explain)).unwrap();
-        for look in explained["look"].as_array().unwrap() {
+        for look in explained["known"][0]["look"].as_array().unwrap() {
             let filled = [("NAMESPACE", &*incident.namespace), ("POD", pod), ("CLAIM", "data")];
             let command = filled
                 .iter()

@@ -109,12 +109,11 @@ fn may_take_turns(configuration: &Configuration, user: usize) -> bool {
 /// Whether the findings about an update equal the model's outcome: the worse of the outcome of the
 /// new configuration and the outcome for the pods that exist.
 pub(crate) fn agrees_about_update(after: &Worst, change: Outcome, said: &Said) -> bool {
-    let said: Vec<Outcome> = said.iter().map(|(_, outcome)| *outcome).collect();
+    let mut outcomes = said.iter().map(|(_, outcome)| *outcome);
     if after.first == Outcome::Stuck {
-        return said.contains(&Outcome::Stuck);
+        return outcomes.any(|outcome| outcome == Outcome::Stuck);
     }
-    let said = said.into_iter().max().unwrap_or(Outcome::None);
-    said == after.outcome().max(change)
+    outcomes.max().unwrap_or(Outcome::None) == after.outcome().max(change)
 }
 
 /// Whether the findings about a workload equal the model's outcome.
@@ -125,7 +124,7 @@ pub(crate) fn agrees_about_update(after: &Worst, change: Outcome, said: &Said) -
 fn agrees_alone(worst: &Worst, said: &[Outcome]) -> bool {
     if worst.first == Outcome::Stuck {
         let deadlocked =
-            worst.rollouts.iter().any(|it| matches!(it, Some(Outcome::Deadlock) | None));
+            worst.rollouts.iter().any(|rollout| matches!(rollout, Some(Outcome::Deadlock) | None));
         return said.contains(&Outcome::Stuck)
             && (deadlocked || !said.contains(&Outcome::Deadlock));
     }

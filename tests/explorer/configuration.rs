@@ -91,8 +91,10 @@ impl Strategy {
         };
         let pods = |whole: u32| u8::try_from(whole).unwrap();
         let surge = pods(surge.hundredths(replicas).div_ceil(100));
-        let unavailable = pods(unavailable.hundredths(replicas) / 100);
-        let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
+        let unavailable = match pods(unavailable.hundredths(replicas) / 100) {
+            0 if surge == 0 => 1,
+            rounded => rounded,
+        };
         Some((surge, unavailable.min(replicas)))
     }
 }
@@ -329,9 +331,9 @@ impl Configuration {
             (volume.access, volume.attach_required) = (Access::Shared, false);
         }
         volume.nodes = volume.nodes.and(nodes);
-        let mut users = self.workloads.iter().filter(|it| it.uses_volume);
+        let mut users = self.workloads.iter().filter(|workload| workload.uses_volume);
         if !zonal && users.all(|user| user.kind != Kind::DaemonSet) {
-            for user in self.workloads.iter_mut().filter(|it| it.uses_volume) {
+            for user in self.workloads.iter_mut().filter(|workload| workload.uses_volume) {
                 user.tolerated = user.tolerated.and(volume.nodes);
                 user.uses_volume = volume.access != Access::Shared;
             }
@@ -396,11 +398,12 @@ impl Configuration {
     /// Drops nodes that no workload selects, and sorts the others independently of their names.
     fn rename_nodes(&mut self) {
         if self.volume.binding != Binding::Zonal
-            && self.workloads.iter().all(|it| it.zone_spread.is_none())
+            && self.workloads.iter().all(|workload| workload.zone_spread.is_none())
         {
             self.zones.fill(0);
         }
-        let selected = |node: &usize| self.workloads.iter().any(|it| it.selected.has(*node));
+        let selected =
+            |node: &usize| self.workloads.iter().any(|workload| workload.selected.has(*node));
         let mut order: Vec<usize> = (0..self.zones.len()).filter(selected).collect();
         order.sort_by_key(|node| {
             let uses = self.workloads.iter().fold(0, |uses: u8, workload| {
@@ -431,22 +434,24 @@ impl Configuration {
         let mut zones = self.zones.clone();
         zones.sort_unstable();
         zones.dedup();
-        let users = || self.workloads.iter().filter(|it| it.uses_volume);
-        let all = zones.into_iter().map(|zone| {
-            let nodes = (0..self.zones.len()).filter(|node| self.zones[*node] == zone);
-            let nodes = NodeSet::of(&nodes.collect::<Vec<_>>());
-            let mut bound = self.clone();
-            bound.volume.nodes = self.volume.nodes.and(nodes);
-            bound.volume.binding = Binding::Bound;
-            bound
-        });
-        all.filter(|it| {
-            users().any(|user| {
-                let own = user.selected.and(user.tolerated);
-                own.and(it.volume.nodes).len() > 0
+        let users = || self.workloads.iter().filter(|workload| workload.uses_volume);
+        zones
+            .into_iter()
+            .map(|zone| {
+                let nodes: Vec<_> =
+                    (0..self.zones.len()).filter(|node| self.zones[*node] == zone).collect();
+                let mut bound = self.clone();
+                bound.volume.nodes = self.volume.nodes.and(NodeSet::of(&nodes));
+                bound.volume.binding = Binding::Bound;
+                bound
             })
-        })
-        .collect()
+            .filter(|bound| {
+                users().any(|user| {
+                    let own = user.selected.and(user.tolerated);
+                    own.and(bound.volume.nodes).len() > 0
+                })
+            })
+            .collect()
     }
 
     /// The workload as manifests write it: restricted to nodes that exist.

@@ -103,7 +103,9 @@ impl Engine {
         before: &Configuration,
         after: &Configuration,
     ) -> Verdict {
-        let document = |it| WorkloadDocument::of(manifests::workload(it, 0, Style::of(it)));
+        let document = |configuration| {
+            WorkloadDocument::of(manifests::workload(configuration, 0, Style::of(configuration)))
+        };
         let (old, new) = (document(before), document(after));
         let cluster = self
             .clusters
@@ -139,7 +141,7 @@ fn verdict(
     };
     let review = Review {
         object: &document.facts,
-        old: old.map(|it| &it.facts),
+        old: old.map(|earlier| &earlier.facts),
         reference: &reference,
         scaled: None,
         document,

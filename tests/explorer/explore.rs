@@ -246,9 +246,7 @@ impl Worst {
 /// Explores the first deployment and a rollout of each workload, for each zone in which the volume
 /// may be created.
 pub(crate) fn explore(configuration: &Configuration) -> Worst {
-    let bound = configuration.bound();
-    let worst = bound.iter().map(explore_bound).reduce(Worst::or);
-    worst.unwrap()
+    configuration.bound().iter().map(explore_bound).reduce(Worst::or).unwrap()
 }
 
 fn explore_bound(configuration: &Configuration) -> Worst {
@@ -263,8 +261,8 @@ fn explore_bound(configuration: &Configuration) -> Worst {
     for workload in 0..configuration.workloads.len() {
         let rolls = !first.goals.is_empty() && configuration.workloads[workload].kind.rolls_out();
         let outcome = rolls.then(|| {
-            let machine = Machine::rollout(configuration, configuration, workload);
-            let rollout = Exploration::to_goals(&machine, first.goals.iter().copied());
+            let change = Machine::rollout(configuration, configuration, workload);
+            let rollout = Exploration::to_goals(&change, first.goals.iter().copied());
             worst.wait = worst.wait.max(rollout.wait);
             worst.states += rollout.states;
             rollout.outcome(Outcome::Deadlock)

@@ -79,8 +79,8 @@ fn apart(workload: Workload) -> Vec<Workload> {
 /// Every configuration of the grids, of one workload and of two. Configurations that differ only in
 /// the volume are neighbours.
 pub(crate) fn asked() -> Vec<Configuration> {
-    let ports = few().into_iter().map(|workload| Workload { port: true, ..workload });
-    let ports: Vec<Workload> = ports.collect();
+    let ports: Vec<Workload> =
+        few().into_iter().map(|workload| Workload { port: true, ..workload }).collect();
     [alone(&workloads()), pairs(), unbound(), alone(&ports)].concat()
 }
 
@@ -147,12 +147,12 @@ pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
     let volumes = [(Access::Exclusive, true), (Access::SinglePod, true)];
     let places: [&[usize]; 5] = [ALL, &[0], &[1], &[0, 1], &[1, 2]];
     let mut moves = Vec::new();
-    for workload in few().into_iter().filter(|it| it.kind.rolls_out()) {
+    for workload in few().into_iter().filter(|workload| workload.kind.rolls_out()) {
         if workload.replicas > 2 {
             continue;
         }
         for volume in volumes {
-            for (before, after) in places.iter().flat_map(|it| places.map(|to| (*it, to))) {
+            for (before, after) in places.iter().flat_map(|from| places.map(|to| (*from, to))) {
                 let apart = Workload { anti_affinity: true, ..workload };
                 let tolerating = |nodes| Workload { tolerated: NodeSet::of(nodes), ..workload };
                 let updates = [
@@ -163,7 +163,7 @@ pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
                     // The update changes the taints that the pods tolerate.
                     (tolerating(before), tolerating(after)),
                 ];
-                let configuration = |workload| layout.configuration(volume, &[workload]);
+                let configuration = |version| layout.configuration(volume, &[version]);
                 moves.extend(updates.map(|(old, new)| (configuration(old), configuration(new))));
             }
         }
@@ -174,17 +174,17 @@ pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
 /// One configuration of each set that is equal to the model. The choice is pseudorandom, so that
 /// every way to write a configuration is tried.
 pub(crate) fn chosen(asked: &[Configuration]) -> Vec<Configuration> {
-    let mut chosen: HashMap<Configuration, (u64, &Configuration)> = HashMap::new();
+    let mut best: HashMap<Configuration, (u64, &Configuration)> = HashMap::new();
     for (number, configuration) in asked.iter().enumerate() {
         let candidate = (mixed(number), configuration);
-        let best = chosen.entry(configuration.normal()).or_insert(candidate);
-        if candidate.0 < best.0 {
-            *best = candidate;
+        let entry = best.entry(configuration.normal()).or_insert(candidate);
+        if candidate.0 < entry.0 {
+            *entry = candidate;
         }
     }
-    let mut chosen: Vec<(u64, &Configuration)> = chosen.into_values().collect();
+    let mut chosen: Vec<(u64, &Configuration)> = best.into_values().collect();
     chosen.sort_unstable_by_key(|(lot, _)| *lot);
-    chosen.into_iter().map(|(_, it)| it.clone()).collect()
+    chosen.into_iter().map(|(_, configuration)| configuration.clone()).collect()
 }
 
 /// A pseudorandom number that is always the same for the same `number`.

@@ -47,7 +47,7 @@ fn drawn<T>(mut all: Vec<T>) -> Vec<T> {
         return all;
     }
     let given = env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed: u64 = given.unwrap_or_else(|| UNIX_EPOCH.elapsed().map_or(0, |it| it.as_secs()));
+    let seed: u64 = given.unwrap_or_else(|| UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs()));
     log(&format!("A tenth of {}, SEED={seed}", all.len()));
     let mut state = seed;
     all.retain(|_| {
@@ -62,7 +62,7 @@ fn drawn<T>(mut all: Vec<T>) -> Vec<T> {
 /// The configurations in which a second node or pod can be refused. In all others the engine is
 /// silent.
 fn guarded() -> Vec<Configuration> {
-    let guarded = ASKED.iter().filter(|it| it.volume.is_guarded());
+    let guarded = ASKED.iter().filter(|configuration| configuration.volume.is_guarded());
     guarded.cloned().collect()
 }
 
@@ -82,7 +82,7 @@ fn the_model_agrees_with_the_scenarios_seen_on_a_real_control_plane() {
             }
             Some((after, start)) => change(&case.configuration, after, *start),
         };
-        if found.is_none_or(|it| !case.seen.contains(&it)) {
+        if found.is_none_or(|outcome| !case.seen.contains(&outcome)) {
             let Case { name, seen, .. } = case;
             wrong.push(format!("{name}: seen {seen:?}, the model says {found:?}"));
         }
@@ -103,7 +103,7 @@ fn what_must_hold_of_every_configuration_holds_in_the_model() {
         "{} configurations asked; with those they are compared by {} are distinct, {} states",
         ASKED.len(),
         SURVEY.known.len(),
-        SURVEY.known.values().map(|it| it.states).sum::<usize>(),
+        SURVEY.known.values().map(|worst| worst.states).sum::<usize>(),
     ));
     let wrong = SURVEY.known.iter().filter_map(|(configuration, worst)| {
         let law = broken(configuration, worst)?;
@@ -140,28 +140,33 @@ fn broken(configuration: &Configuration, worst: &Worst) -> Option<&'static str> 
 
 #[test]
 fn the_engine_says_what_the_model_finds_in_every_configuration() {
-    let cases = model::cases().into_iter();
-    let scenarios = cases.filter_map(|it| it.change.is_none().then_some(it.configuration));
-    // The engine does not know the capacity of nodes.
-    let scenarios = scenarios.filter(|it| it.capacity.is_none() && it.volume.is_guarded());
-    let all: Vec<Configuration> = scenarios.chain(guarded()).collect();
-    let compared = in_parallel(&all, |some| {
+    let all: Vec<Configuration> = model::cases()
+        .into_iter()
+        .filter_map(|case| case.change.is_none().then_some(case.configuration))
+        // The engine does not know the capacity of nodes.
+        .filter(|scenario| scenario.capacity.is_none() && scenario.volume.is_guarded())
+        .chain(guarded())
+        .collect();
+    let compared: Vec<_> = in_parallel(&all, |some| {
         let mut engine = Engine::default();
-        let compared = some.iter().map(|configuration| {
-            let documents = engine.documents(configuration);
-            let verdicts = engine.judge(configuration, &documents, Mode::Judge);
-            let said: Vec<_> = verdicts.iter().map(said).collect();
-            let comparison = agreement::compare(configuration, &said, &SURVEY);
-            let wrong = (comparison == Comparison::Differs).then(|| {
-                let worst = SURVEY.worst(configuration);
-                format!("{configuration:?}\nThe model finds {worst:?}; the engine {said:?}")
-            });
-            (comparison, wrong)
-        });
-        compared.collect::<Vec<_>>()
-    });
-    let compared: Vec<_> = compared.into_iter().flatten().collect();
-    let count = |wanted| compared.iter().filter(|(it, _)| *it == wanted).count();
+        some.iter()
+            .map(|configuration| {
+                let documents = engine.documents(configuration);
+                let verdicts = engine.judge(configuration, &documents, Mode::Judge);
+                let said: Vec<_> = verdicts.iter().map(said).collect();
+                let comparison = agreement::compare(configuration, &said, &SURVEY);
+                let wrong = (comparison == Comparison::Differs).then(|| {
+                    let worst = SURVEY.worst(configuration);
+                    format!("{configuration:?}\nThe model finds {worst:?}; the engine {said:?}")
+                });
+                (comparison, wrong)
+            })
+            .collect::<Vec<_>>()
+    })
+    .into_iter()
+    .flatten()
+    .collect();
+    let count = |wanted| compared.iter().filter(|(comparison, _)| *comparison == wanted).count();
     log(&format!(
         "{} compared with the engine, {} disagreements; {} of them silent on purpose, {} in part, as pods have no place in them even without the volume",
         compared.len(),

@@ -79,8 +79,12 @@ pub(crate) fn cluster(zones: &[u8], volume: &Volume) -> Vec<Value> {
         "volumeBindingMode": "WaitForFirstConsumer",
     });
     if zonal && volume.nodes.and(all) != all {
-        let allowed = zones.iter().enumerate().filter(|(node, _)| volume.nodes.has(*node));
-        let allowed: Vec<_> = allowed.map(|(_, zone)| format!("zone-{zone}")).collect();
+        let allowed: Vec<_> = zones
+            .iter()
+            .enumerate()
+            .filter(|(node, _)| volume.nodes.has(*node))
+            .map(|(_, zone)| format!("zone-{zone}"))
+            .collect();
         class["allowedTopologies"] =
             json!([{"matchLabelExpressions": [{"key": ZONE, "values": allowed}]}]);
     }
@@ -121,7 +125,7 @@ pub(crate) fn taint(node: usize) -> String {
 }
 
 fn on_hosts(nodes: NodeSet) -> Value {
-    let hosts: Vec<String> = (0..NODES).filter(|it| nodes.has(*it)).map(host).collect();
+    let hosts: Vec<String> = (0..NODES).filter(|node| nodes.has(*node)).map(host).collect();
     json!({"nodeSelectorTerms": [
         {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": hosts}]},
     ]})
@@ -240,8 +244,7 @@ fn template(configuration: &Configuration, index: usize, style: Style) -> Value 
             ]);
         }
         Affinity::Required { workloads, own_revision } => {
-            let term =
-                |workloads| json!({"labelSelector": selector(workloads), "topologyKey": HOSTNAME});
+            let term = |apps| json!({"labelSelector": selector(apps), "topologyKey": HOSTNAME});
             let mut terms = vec![term(workloads)];
             if style.two_terms {
                 terms.insert(0, term(EVERYBODY));
@@ -255,8 +258,7 @@ fn template(configuration: &Configuration, index: usize, style: Style) -> Value 
         spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
             json!([{"labelSelector": own, "topologyKey": HOSTNAME}]);
     }
-    let spreads = [(HOSTNAME, workload.hostname_spread), (ZONE, workload.zone_spread)];
-    let spreads: Vec<Value> = spreads
+    let spreads: Vec<Value> = [(HOSTNAME, workload.hostname_spread), (ZONE, workload.zone_spread)]
         .into_iter()
         .filter_map(|(key, spread)| Some(self::spread(key, spread?, &own)))
         .collect();

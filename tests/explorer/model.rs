@@ -153,7 +153,7 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let text = include_str!("../ground-truth.yaml");
     let document: Value = serde_saphyr::from_str_with_options(text, options).unwrap();
     let truth: GroundTruth = serde_json::from_value(document).unwrap();
-    let played = truth.sections.into_iter().flat_map(|it| it.rows);
+    let played = truth.sections.into_iter().flat_map(|section| section.rows);
     played.chain(truth.derived).collect()
 });
 

@@ -86,12 +86,12 @@ fn strategy(strategy: &Value) -> Strategy {
             Strategy::Recreate
         }
         "RollingUpdate" => {
-            let strategy = Strategy::RollingUpdate {
+            let read = Strategy::RollingUpdate {
                 surge: amount(&rolling["maxSurge"]),
                 unavailable: amount(&rolling["maxUnavailable"]),
             };
-            assert!(strategy.is_valid());
-            strategy
+            assert!(read.is_valid());
+            read
         }
         other => unreachable!("there is no strategy {other}"),
     }
@@ -147,12 +147,12 @@ fn matched(selector: &Value, configuration: &Configuration) -> u8 {
                 _ => None,
             };
             let equal = selector["matchLabels"].as_object().into_iter().flatten();
-            equal.into_iter().all(|(key, value)| label(key).is_some_and(|it| *value == it))
+            equal.into_iter().all(|(key, value)| label(key).is_some_and(|own| *value == own))
                 && list(&selector["matchExpressions"]).iter().all(|expression| {
                     assert_eq!(expression["operator"], "In");
                     let values = list(&expression["values"]);
                     label(expression["key"].as_str().unwrap())
-                        .is_some_and(|it| values.contains(&it.into()))
+                        .is_some_and(|own| values.contains(&own.into()))
                 })
         })
         .fold(0, |mask, (index, _)| mask | 1 << index)

@@ -72,7 +72,7 @@ impl Trial {
         }
         let mut any = false;
         for (at, verdict) in proposed.iter().enumerate() {
-            let proposals = verdict.findings.iter().flat_map(|it| &it.remedies);
+            let proposals = verdict.findings.iter().flat_map(|finding| &finding.remedies);
             let patches: BTreeMap<&'static str, &Patch> =
                 proposals.map(|proposal| (proposal.remedy.name, &proposal.patch)).collect();
             for (name, patch) in patches {
@@ -92,10 +92,14 @@ impl Trial {
             let Some(patch) = &verdict.patch else {
                 continue;
             };
-            let left = verdict.findings.iter().zip(said(verdict));
-            let left = left.filter(|(finding, _)| finding.action != Action::Fix);
             let mut promised = before.clone();
-            promised[at] = left.map(|(_, said)| said).collect();
+            promised[at] = verdict
+                .findings
+                .iter()
+                .zip(said(verdict))
+                .filter(|(finding, _)| finding.action != Action::Fix)
+                .map(|(_, said)| said)
+                .collect();
             let treatment = Treatment::of(AUTO, configuration, &documents, at, patch, promised);
             self.check(engine, &treatment, survey);
         }
@@ -105,8 +109,8 @@ impl Trial {
         let name = treatment.name;
         *self.tried.entry(name).or_default() += 1;
         let (after, documents) = (&treatment.after, &treatment.documents);
-        let again = engine.judge(after, documents, Mode::Judge);
-        let found: Vec<Said> = again.iter().map(said).collect();
+        let found: Vec<Said> =
+            engine.judge(after, documents, Mode::Judge).iter().map(said).collect();
         let comparison = compare(after, &found, survey);
         let mut is_repaired_again = || {
             let again = engine.judge(after, documents, Mode::Repair { remedy: None });
@@ -155,8 +159,7 @@ impl<'a> Treatment<'a> {
 /// it.
 fn is_kept(promised: &[Said], found: &[Said]) -> bool {
     let covers = |all: &[Said], some: &[Said]| {
-        let mut pairs = all.iter().zip(some);
-        pairs.all(|(all, some)| some.iter().all(|finding| all.contains(finding)))
+        all.iter().zip(some).all(|(more, less)| less.iter().all(|finding| more.contains(finding)))
     };
     covers(promised, found) && (promised.len() > 1 || covers(found, promised))
 }
@@ -168,8 +171,7 @@ fn broken_in_passing(treatment: &Treatment<'_>, survey: &Survey) -> Option<Strin
     let [promised] = &treatment.promised[..] else {
         return None;
     };
-    let promised = promised.iter().map(|(_, outcome)| *outcome).max();
-    let promised = promised.unwrap_or(Outcome::None);
+    let promised = promised.iter().map(|(_, outcome)| *outcome).max().unwrap_or(Outcome::None);
     if promised >= Outcome::Stuck || !before.workloads[0].kind.rolls_out() {
         return None;
     }

@@ -37,7 +37,7 @@ impl Machine<'_> {
     /// the claim exists in the cluster, including Terminating ones (`VolumeRestrictions`).
     fn volume_allows(&self, state: &State, own: usize, node: usize) -> bool {
         let volume = &self.configuration.volume;
-        let in_use = || (0..self.nodes()).any(|node| self.has_volume_pods(state, node));
+        let in_use = || (0..self.nodes()).any(|other| self.has_volume_pods(state, other));
         !self.template(own).uses_volume
             || (volume.nodes.has(node) && !(volume.access == Access::SinglePod && in_use()))
     }
@@ -48,11 +48,11 @@ impl Machine<'_> {
         let Some((workloads, own_revision)) = self.template(own).effective_affinity() else {
             return true;
         };
-        let matching = |node: usize| {
+        let matching = |there: usize| {
             self.classes().any(|class| {
                 workloads & (1 << (class / 2)) != 0
                     && (!own_revision || class % 2 == own % 2)
-                    && state.on_node(class, &PHASES, node) > 0
+                    && state.on_node(class, &PHASES, there) > 0
             })
         };
         let matches_itself = workloads & (1 << (own / 2)) != 0;
@@ -91,17 +91,18 @@ impl Machine<'_> {
     ) -> bool {
         let template = self.template(own);
         let own_revision = spread.own_revision && template.has_hash();
-        let counts = |other: &usize| !own_revision || *other == own;
-        let pods_on = |node: usize| -> u8 {
-            let counted = revisions(own).into_iter().filter(counts);
-            counted.map(|class| state.on_node(class, &ACTIVE, node)).sum()
+        let pods_on = |counted: usize| -> u8 {
+            revisions(own)
+                .into_iter()
+                .filter(|class| !own_revision || *class == own)
+                .map(|class| state.on_node(class, &ACTIVE, counted))
+                .sum()
         };
-        let counted = || (0..self.nodes()).filter(|node| template.selected.has(*node));
+        let selected = || (0..self.nodes()).filter(|index| template.selected.has(*index));
         let pods_in = |domain: u8| -> u8 {
-            let inside = counted().filter(|node| domains[*node] == domain);
-            inside.map(pods_on).sum()
+            selected().filter(|index| domains[*index] == domain).map(pods_on).sum()
         };
-        let least = counted().map(|node| pods_in(domains[node])).min();
+        let least = selected().map(|index| pods_in(domains[index])).min();
         pods_in(domains[node]) + 1 - least.unwrap_or(0) <= spread.max_skew
     }
 }

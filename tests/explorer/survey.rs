@@ -21,13 +21,13 @@ impl Survey {
     ) -> Self {
         let normal = in_parallel(configurations, |some| {
             let all = some.iter().flat_map(&needed).chain(some.iter().cloned());
-            all.map(|it| it.normal()).collect::<HashSet<_>>()
+            all.map(|configuration| configuration.normal()).collect::<HashSet<_>>()
         });
         let distinct: HashSet<Configuration> = normal.into_iter().flatten().collect();
-        let distinct: Vec<Configuration> = distinct.into_iter().collect();
-        let known = in_parallel(&distinct, |some| {
-            let explored = some.iter().map(|it| (it.clone(), explore(it)));
-            explored.collect::<Vec<_>>()
+        let known = in_parallel(&Vec::from_iter(distinct), |some| {
+            some.iter()
+                .map(|configuration| (configuration.clone(), explore(configuration)))
+                .collect::<Vec<_>>()
         });
         Self { known: known.into_iter().flatten().collect() }
     }

@@ -58,20 +58,20 @@ fn away(
 
     let (away_now, count) = (Arc::clone(&is_away), Arc::clone(&softened));
     let load = Load::start(plane.runtime().handle(), STRAIGHT, move |number| {
-        let (urls, is_away, softened) =
+        let (urls, away_now, count) =
             (Arc::clone(&urls), Arc::clone(&away_now), Arc::clone(&count));
         async move {
             let (strategy, expected) = question(number);
             let is_warned = number / 2 % 2 == 0;
             let guard = &urls[usize::from(!is_warned)];
-            let was_away = is_away.load(Ordering::SeqCst);
+            let was_away = away_now.load(Ordering::SeqCst);
             let said = test.review(plane.http(), guard, ("data", strategy)).await;
             let may_be_unconfirmed =
-                is_warned && (was_away || is_away.load(Ordering::SeqCst)) && expected == Said::No;
+                is_warned && (was_away || away_now.load(Ordering::SeqCst)) && expected == Said::No;
             match said {
                 Ok(said) if said == expected => Came::Right,
                 Ok(Said::Unconfirmed) if may_be_unconfirmed => {
-                    softened.fetch_add(1, Ordering::SeqCst);
+                    count.fetch_add(1, Ordering::SeqCst);
                     Came::Right
                 }
                 Ok(said) => Came::Wrong(format!("{said:?} to {strategy} from {guard}.")),

@@ -122,8 +122,8 @@ impl FaultTest {
         if !status.is_success() {
             return Err(format!("{status}: {text}"));
         }
-        let answer: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-        let response = &answer["response"];
+        let reviewed: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let response = &reviewed["response"];
         Ok(match response["allowed"].as_bool() {
             Some(false) => Said::No,
             Some(true) if response["warnings"].to_string().contains("Not denied") => {
@@ -156,8 +156,8 @@ impl FaultTest {
     /// Starts to send reviews directly to a guard; every second pair of requests uses new
     /// connections.
     pub(crate) fn load(&'static self, guard: &Guard) -> Load {
-        let newcomer = self.plane.pki.http_client_builder();
-        let newcomer = newcomer.pool_max_idle_per_host(0).build().unwrap();
+        let newcomer =
+            self.plane.pki.http_client_builder().pool_max_idle_per_host(0).build().unwrap();
         let clients = [self.plane.http().clone(), newcomer];
         let url = guard.url.clone();
         let runtime = self.plane.runtime().handle();

@@ -87,9 +87,9 @@ fn main() {
     // One fault at a time: its effects on another row would be counted there.
     arguments.test_threads = Some(1);
     let table = Table::default();
-    let trials = FAULTS.into_iter().enumerate();
-    let trials = trials.map(|(place, fault)| trial(&table, place, fault));
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let trials =
+        FAULTS.into_iter().enumerate().map(|(place, fault)| trial(&table, place, fault)).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
     table.print(&["fault", "requests sent", "failed", "wrong", ""]);
     conclusion.exit();
 }
@@ -104,7 +104,7 @@ fn trial(table: &Table, place: usize, fault: Fault) -> Trial {
         };
         let Played { tally, unanswerable, remark } = play(test)?;
         let (sent, failed, wrong) = (tally.sent, tally.failed.len(), tally.wrong.len());
-        let [all, no, lies] = [sent, failed, wrong].map(|it| it.to_string());
+        let [all, no, lies] = [sent, failed, wrong].map(|count| count.to_string());
         table.add(place, &[name, &all, &no, &lies, &remark]);
         if let Some(first) = tally.wrong.first() {
             return Err(Failed::from(format!(

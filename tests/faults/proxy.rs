@@ -76,14 +76,13 @@ async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response<B
     }
     let (mut parts, body) = request.into_parts();
     parts.headers.remove(HOST);
-    let body = body.collect().await.unwrap().to_bytes().to_vec();
-    let request = Request::from_parts(parts, kube::client::Body::from(body));
-    let Ok(answer) = shared.client.send(request).await else {
-        let nothing = Response::builder().status(502).body(Body::empty());
-        return nothing.unwrap();
+    let bytes = body.collect().await.unwrap().to_bytes().to_vec();
+    let forwarded = Request::from_parts(parts, kube::client::Body::from(bytes));
+    let Ok(answer) = shared.client.send(forwarded).await else {
+        return Response::builder().status(502).body(Body::empty()).unwrap();
     };
     if is_watch {
-        answer.map(|body| held_up(body, shared.frozen.subscribe(), path))
+        answer.map(|events| held_up(events, shared.frozen.subscribe(), path))
     } else {
         answer.map(Body::new)
     }
@@ -96,12 +95,10 @@ fn held_up(
     frozen: watch::Receiver<Option<String>>,
     path: String,
 ) -> Body {
-    let frames = stream::unfold((body, frozen, path), async |(mut body, mut frozen, path)| {
-        let frame = body.frame().await;
-        let thawed = frozen.wait_for(|now| now.as_deref() != Some(&*path)).await;
-        thawed.ok()?;
-        let frame = frame?.ok()?;
-        Some((Ok::<Frame<_>, Infallible>(frame), (body, frozen, path)))
+    let frames = stream::unfold((body, frozen, path), async |(mut rest, mut state, watched)| {
+        let frame = rest.frame().await;
+        state.wait_for(|now| now.as_deref() != Some(&*watched)).await.ok()?;
+        Some((Ok::<Frame<_>, Infallible>(frame?.ok()?), (rest, state, watched)))
     });
     Body::new(StreamBody::new(frames))
 }

@@ -40,7 +40,7 @@ pub(crate) fn one_of_two(
     let (number, busier) = replicas
         .iter()
         .enumerate()
-        .max_by_key(|(_, it)| it.count(plane, "multi_attach_guard_reviews_total{"))
+        .max_by_key(|(_, replica)| replica.count(plane, "multi_attach_guard_reviews_total{"))
         .unwrap();
     let began = Instant::now();
     busier.program.signal(signal);
@@ -59,10 +59,10 @@ pub(crate) fn one_of_two(
     if signal == "TERM" {
         return Ok(Played::answered(tally, remark));
     }
-    let failed = tally.failed.iter();
-    let under_way = failed.filter(|it| it.sent < known && began <= it.ended);
+    let under_way =
+        tally.failed.iter().filter(|miss| miss.sent < known && began <= miss.ended).count();
     Ok(Played {
-        unanswerable: under_way.count(),
+        unanswerable: under_way,
         remark: remark + "; what failed came to what died, before that was known",
         tally,
     })

@@ -36,13 +36,15 @@ struct Endpoint {
 
 impl Service {
     pub(crate) fn before(plane: &'static ControlPlane, replicas: &[&Guard]) -> Self {
-        let endpoints = replicas.iter().map(|replica| Endpoint {
-            address: address(&replica.url),
-            readiness: format!("{}/readyz", replica.admin_url),
-            is_ready: AtomicBool::new(true),
-            connections: watch::Sender::new(0),
-        });
-        let endpoints: Arc<[Endpoint]> = endpoints.collect();
+        let endpoints: Arc<[Endpoint]> = replicas
+            .iter()
+            .map(|replica| Endpoint {
+                address: address(&replica.url),
+                readiness: format!("{}/readyz", replica.admin_url),
+                is_ready: AtomicBool::new(true),
+                connections: watch::Sender::new(0),
+            })
+            .collect();
         let listener = plane.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
         let mut tasks = JoinSet::new();

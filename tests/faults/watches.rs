@@ -24,11 +24,8 @@ pub(crate) fn each_is_frozen(test: &'static FaultTest) -> Result<Played, String>
     let (url, newest) = (guard.url.clone(), Arc::clone(&claim));
     let load = Load::start(plane.runtime().handle(), STRAIGHT, move |number| {
         let url = url.clone();
-        let claim = newest.lock().unwrap().clone();
-        async move {
-            let client = plane.http();
-            test.ask_the_guard(client, &url, &claim, number).await
-        }
+        let name = newest.lock().unwrap().clone();
+        async move { test.ask_the_guard(plane.http(), &url, &name, number).await }
     });
     load.until_more(SOME)?;
     let watched = proxy.watched();

@@ -26,6 +26,7 @@
 )]
 
 pub(crate) mod asking;
+pub(crate) mod clock;
 pub(crate) mod control_plane;
 pub(crate) mod fake_nodes;
 pub(crate) mod guard;

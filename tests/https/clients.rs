@@ -28,8 +28,7 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate().unwrap();
         let leaf = params.signed_by(&key, &self.0).unwrap();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        (leaf.into(), key)
+        (leaf.into(), PrivateKeyDer::try_from(key.serialize_der()).unwrap())
     }
 }
 

@@ -85,8 +85,8 @@ async fn what_would_wait_too_long_is_shed() {
 #[tokio::test]
 async fn half_sent_bodies_on_30_connections_stop_nobody() {
     let server = start(options()).await;
-    let connections = (0..30).map(|_| server.try_http2_from(Some(STRANGER)));
-    let connections = try_join_all(connections).await.unwrap();
+    let connections =
+        try_join_all((0..30).map(|_| server.try_http2_from(Some(STRANGER)))).await.unwrap();
     let halves = connections.iter().flat_map(|connection| {
         (0..STREAMS).map(move |stream| {
             let part = match stream {
@@ -100,11 +100,11 @@ async fn half_sent_bodies_on_30_connections_stop_nobody() {
         let shed = r#"multi_attach_guard_requests_refused_total{reason="memory"}"#;
         until("some are shed", async || server.metric(shed).await >= 1.0).await;
         for round in 0..3 {
-            let reviews = [9_300, 300_000, 3_000_000].map(|length| {
+            let several = [9_300, 300_000, 3_000_000].map(|length| {
                 let server = &server;
                 async move { (length, review(server, &server.client(), length).await) }
             });
-            for (length, status) in join_all(reviews).await {
+            for (length, status) in join_all(several).await {
                 assert_eq!(status, StatusCode::OK, "{length} bytes, round {round}");
             }
         }
@@ -219,19 +219,17 @@ async fn an_early_refusal_arrives_while_the_body_is_still_coming() {
     ];
     for (content_type, status, sentence) in cases {
         let connection = server.http2().await;
-        let sent = whole(body(40_000_000));
-        let answer = connection.post("/mutate", content_type, sent).await;
-        let (found, text) = answer.unwrap();
-        assert_eq!(found.as_u16(), status, "{text}");
+        let large = whole(body(40_000_000));
+        let (refusal, text) = connection.post("/mutate", content_type, large).await.unwrap();
+        assert_eq!(refusal.as_u16(), status, "{text}");
         assert!(text.contains(sentence), "{text}");
         // The connection still works.
-        let sent = whole(body(100));
-        let answer = connection.post("/mutate", "application/json", sent).await;
-        assert_eq!(answer.unwrap().0, StatusCode::OK);
+        let small = whole(body(100));
+        let (success, _) = connection.post("/mutate", "application/json", small).await.unwrap();
+        assert_eq!(success, StatusCode::OK);
         // The refusal does not wait for the rest of the body.
-        let connection = server.http2().await;
-        let sent = part_of(body(100_000));
-        let (found, _) = connection.post("/", content_type, sent).await.unwrap();
-        assert_eq!(found, StatusCode::NOT_FOUND);
+        let part = part_of(body(100_000));
+        let (absence, _) = server.http2().await.post("/", content_type, part).await.unwrap();
+        assert_eq!(absence, StatusCode::NOT_FOUND);
     }
 }

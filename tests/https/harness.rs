@@ -136,9 +136,13 @@ impl Running {
         path: &str,
         body: impl Into<reqwest::Body>,
     ) -> reqwest::Response {
-        let request = client.post(self.url(path)).body(body);
-        let request = request.header(CONTENT_TYPE, "application/json");
-        request.send().await.unwrap()
+        client
+            .post(self.url(path))
+            .body(body)
+            .header(CONTENT_TYPE, "application/json")
+            .send()
+            .await
+            .unwrap()
     }
 
     /// A client that trusts the server and prefers HTTP/2, as ALPN lets it.
@@ -226,9 +230,9 @@ impl Http2 {
         content_type: &str,
         body: Sent,
     ) -> impl Future<Output = hyper::Result<(StatusCode, String)>> + use<> {
-        let response = self.head_of(path, content_type, body);
+        let head = self.head_of(path, content_type, body);
         async move {
-            let response = response.await?;
+            let response = head.await?;
             let status = response.status();
             let text = response.into_body().collect().await?.to_bytes();
             Ok((status, String::from_utf8(text.into()).unwrap()))

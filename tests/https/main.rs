@@ -73,9 +73,9 @@ async fn what_is_not_a_review_is_refused_with_a_sentence() {
             let text = response.text().await.unwrap();
             assert!(text.contains(sentence) && text.ends_with(".\n"), "{case}: {text}");
         }
-        let response = client.head(server.url("/mutate")).send().await.unwrap();
-        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
-        assert_eq!(response.text().await.unwrap(), "");
+        let head = client.head(server.url("/mutate")).send().await.unwrap();
+        assert_eq!(head.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(head.text().await.unwrap(), "");
     }
 }
 
@@ -190,13 +190,13 @@ async fn ready_when_every_condition_is() {
     let sources: Vec<Arc<HealthSource>> = vec![Arc::new(view), Arc::new(policy)];
     let server = start_with(options(), sources).await;
 
-    let (status, text) = server.admin_get("/readyz").await;
-    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    let (before, conditions) = server.admin_get("/readyz").await;
+    assert_eq!(before, StatusCode::SERVICE_UNAVAILABLE);
     let expected = "ready server: The server takes requests.\n\
          ready tls: The webhook port answers TLS handshakes.\n\
          not-ready view: The cache is not full yet.\n\
          ready policy: The policy is in force.\n";
-    assert_eq!(text, expected);
+    assert_eq!(conditions, expected);
     let ready = r#"multi_attach_guard_condition_ready{condition="view"}"#;
     assert_eq!(server.metric(ready).await, 0.0);
 
@@ -207,8 +207,7 @@ async fn ready_when_every_condition_is() {
     assert_eq!(server.metric(ready).await, 1.0);
     let degraded = r#"multi_attach_guard_condition_degraded{condition="view"}"#;
     assert_eq!(server.metric(degraded).await, 1.0);
-    let (status, _) = server.admin_get("/healthz").await;
-    assert_eq!(status, StatusCode::OK);
+    assert_eq!(server.admin_get("/healthz").await.0, StatusCode::OK);
 }
 
 /// Series before the first review, and after it.
@@ -242,9 +241,8 @@ async fn series_exist_before_the_first_event() {
     let has_all = async |expected: &str| {
         for line in expected.trim().lines() {
             let (series, value) = line.split_once(' ').unwrap();
-            let series = format!("multi_attach_guard_{series}");
-            let value: f64 = value.parse().unwrap();
-            assert_eq!(server.metric(&series).await, value, "{series}");
+            let found = server.metric(&format!("multi_attach_guard_{series}")).await;
+            assert_eq!(found, value.parse::<f64>().unwrap(), "{series}");
         }
     };
     has_all(BEFORE).await;

@@ -52,8 +52,8 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     }
     let [first, second, third] = [issue(), issue(), issue()];
     publish(volume.path(), "..1", &first.certificate, &first.key);
-    let (certificate, key) = (volume.path().join("tls.crt"), volume.path().join("tls.key"));
-    let (files, pair) = PemFiles::open(certificate, key).unwrap();
+    let [chain_file, key_file] = ["tls.crt", "tls.key"].map(|name| volume.path().join(name));
+    let (files, pair) = PemFiles::open(chain_file, key_file).unwrap();
     let certificates = Arc::new(Certificates::new(pair));
     let server =
         start_as(options(), Vec::new(), Arc::clone(&certificates), first.certificate.clone()).await;
@@ -66,8 +66,8 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
 
     assert!(serves(&server, &first).await);
     // During all changes, every handshake gets a valid certificate.
-    let trusted = [&first, &second, &third].map(|it| it.certificate.as_str());
-    let (webhook, trusted) = (server.webhook, trusted.concat());
+    let trusted = [&first, &second, &third].map(|issued| issued.certificate.as_str()).concat();
+    let webhook = server.webhook;
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let asking = tokio::spawn(async move {
         let mut handshakes = 0;
@@ -86,12 +86,11 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     assert!(!serves(&server, &first).await);
     assert_eq!(review().await, StatusCode::OK, "an open connection stays");
 
-    let Issued { certificate, key } = &second;
     for (version, certificate, key, sentence) in [
-        ("..3", certificate.as_str(), &*first.key, "does not belong"),
-        ("..4", "", key, "holds no certificate"),
-        ("..5", certificate, "", "holds no private key"),
-        ("..6", "-----BEGIN CERTIFICATE-----\nAAAA", key, "is not valid PEM"),
+        ("..3", &*second.certificate, &*first.key, "does not belong"),
+        ("..4", "", &second.key, "holds no certificate"),
+        ("..5", &second.certificate, "", "holds no private key"),
+        ("..6", "-----BEGIN CERTIFICATE-----\nAAAA", &second.key, "is not valid PEM"),
     ] {
         publish(volume.path(), version, certificate, key);
         until(sentence, async || {

@@ -46,7 +46,7 @@ fn a_secret_of_ones_own_needs_no_cert_manager() {
         ["certificates.source=files", "certificates.secretName=own", "certificates.caBundle=Zm9v"];
     let rendered = templated(programs, &values);
     assert!(!rendered.contains("cert-manager"), "{rendered}");
-    assert!(rendered.contains("secretName: own"), "{rendered}");
+    assert!(rendered.contains("secretName: \"own\""), "{rendered}");
     // No right to write any object.
     assert!(!rendered.contains("kind: Role\n"), "{rendered}");
     assert!(!rendered.contains("multi-attach-guard-certificates"));

@@ -19,6 +19,7 @@ mod fencing;
 mod gitops;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod hostile_values;
 mod image;
 mod installed;
 mod managed_certificates;
@@ -30,6 +31,7 @@ mod release;
 mod removed;
 mod rendered;
 mod requests;
+mod wrong_clocks;
 
 use std::path::{Path, PathBuf};
 

@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::http::Method;
+use axum::http::{HeaderValue, Method, Response, header};
+use jiff::fmt::rfc2822::DateTimePrinter;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use tower::util::MapResponseLayer;
 use webhook::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
 use webhook::server::{Metrics, Options, Reviewer, Server};
 use webhook_certs::{Certificates, Lifetimes, ManagedCertificate, Pace, ServingPair};
@@ -22,13 +25,14 @@ use crate::installed::{DEADLINE, account, kubeconfig, options, register_changed}
 use crate::rendered::BASE;
 use crate::repository;
 
-const NAMESPACE: &str = "multi-attach-guard";
-const SECRET: &str = "multi-attach-guard-managed-tls";
-const KINDS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+pub(crate) const NAMESPACE: &str = "multi-attach-guard";
+pub(crate) const SECRET: &str = "multi-attach-guard-managed-tls";
+pub(crate) const KINDS: [&str; 2] =
+    ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
-const DAY: SignedDuration = SignedDuration::from_hours(24);
+pub(crate) const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// Chosen so that, within the time by which the replicas' clock can be behind the API server's, two
+/// Chosen so that, within the time by which the replicas' clocks can be behind the real one, two
 /// thirds of both lifetimes pass but neither lifetime ends.
 const LIFETIMES: Lifetimes = Lifetimes {
     authority: SignedDuration::from_hours(100 * 24),
@@ -48,9 +52,13 @@ const PACE: Pace = Pace {
     forgotten: Duration::from_secs(3600),
 };
 
-/// The age in days, by the replicas' clock, of their first certificates. Their clock starts behind
-/// the API server's, and is right when the CA is due.
+/// The age in days of the replicas' first certificates. Their clocks, and the API server's as they
+/// see it, start behind the real time, and are right when the CA is due.
 type Age = Arc<AtomicI32>;
+
+fn ahead(age: &Age) -> SignedDuration {
+    DAY * (age.load(Ordering::Relaxed) - AUTHORITY_DUE)
+}
 
 /// Allows everything.
 struct Allowing;
@@ -88,7 +96,7 @@ struct Replica {
 }
 
 impl Replica {
-    fn start(plane: &ControlPlane, client: kube::Client, age: &Age) -> Self {
+    fn start(plane: &ControlPlane, age: &Age) -> Self {
         let certificates = Arc::new(Certificates::default());
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut options = Options::new(any, any);
@@ -111,10 +119,11 @@ impl Replica {
             lifetimes: LIFETIMES,
             pace: PACE,
         };
-        let (into, age) = (Arc::clone(&certificates), Arc::clone(age));
+        let (of_api_server, own) = (Arc::clone(age), Arc::clone(age));
+        let client = client(plane, move || ahead(&of_api_server));
+        let into = Arc::clone(&certificates);
         plane.runtime().spawn(async move {
-            let now = || Timestamp::now() - DAY * (AUTHORITY_DUE - age.load(Ordering::Relaxed));
-            managed.follow(client, into, now, |_| ()).await;
+            managed.follow(client, into, || Timestamp::now() + ahead(&own), |_| ()).await;
         });
         Self { certificates, url }
     }
@@ -224,19 +233,33 @@ impl Cluster<'_> {
 }
 
 /// The text of a field that holds bytes; empty if there is no such field.
-fn pem(field: &Value) -> String {
+pub(crate) fn pem(field: &Value) -> String {
     let bytes: Option<ByteString> = serde_json::from_value(field.clone()).unwrap();
     String::from_utf8(bytes.unwrap_or_default().0).unwrap()
 }
 
-/// A client with the rights of the guard.
-fn client(plane: &ControlPlane) -> kube::Client {
+/// A client with the rights of the guard, to which the API server's clock seems to be ahead.
+pub(crate) fn client(
+    plane: &ControlPlane,
+    ahead: impl Fn() -> SignedDuration + Clone + Send + 'static,
+) -> kube::Client {
     let file = Kubeconfig::read_from(kubeconfig(plane)).unwrap();
     let options = KubeConfigOptions::default();
     plane.block_on(async {
         let config = kube::Config::from_custom_kubeconfig(file, &options).await;
-        kube::Client::try_from(config.unwrap()).unwrap()
+        ClientBuilder::try_from(config.unwrap())
+            .unwrap()
+            .with_layer(&MapResponseLayer::new(move |answer| dated(answer, ahead())))
+            .build()
     })
+}
+
+/// The answer of an API server whose clock is ahead.
+fn dated<B>(mut answer: Response<B>, ahead: SignedDuration) -> Response<B> {
+    let time = Timestamp::now() + ahead;
+    let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&time).unwrap();
+    answer.headers_mut().insert(header::DATE, HeaderValue::try_from(date).unwrap());
+    answer
 }
 
 /// Needs its own control plane, because webhook configurations are cluster-wide.
@@ -245,7 +268,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
     let plane = harness::or_skip!(harness::start_control_plane(Needs::ApiServer));
     account(&plane);
     let age = Age::default();
-    let start = || Replica::start(&plane, client(&plane), &age);
+    let start = || Replica::start(&plane, &age);
     let cluster = Cluster { plane: &plane, replicas: [start(), start()] };
     // Both start at once but make one Secret. Until then objects pass unjudged, as the manifests
     // allow.

@@ -12,7 +12,7 @@ use targets::mutated_review::{Lot, Seed};
 /// The files of the target's corpus.
 fn files(target: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(format!("fuzz/corpus/{target}")).unwrap();
-    let mut files: Vec<PathBuf> = entries.map(|it| it.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(files.len() > 10, "{target}: {}", files.len());
     files
@@ -61,11 +61,11 @@ const LONGEST_SEED: usize = 16 * 1024;
 
 #[test]
 fn mutated_reviews_read_in_two_ways() {
-    let number = |name: &str, built_in| {
-        std::env::var(name).map_or(built_in, |it| it.parse().expect("a number"))
+    let setting = |name: &str, built_in| {
+        std::env::var(name).map_or(built_in, |value| value.parse().expect("a number"))
     };
-    let count = number("DIFFERENTIAL_INPUTS", MUTATED_REVIEWS);
-    let first = number("DIFFERENTIAL_SEED", 0);
+    let count = setting("DIFFERENTIAL_INPUTS", MUTATED_REVIEWS);
+    let first = setting("DIFFERENTIAL_SEED", 0);
     let seeds: Vec<Seed> = (files("review").iter())
         .map(|file| fs::read(file).unwrap())
         .filter(|bytes| bytes.len() < LONGEST_SEED)

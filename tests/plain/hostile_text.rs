@@ -58,14 +58,15 @@ fn no_pull_request_commands_the_pipeline() {
     for (format, _) in Format::ALL.map(Format::documented) {
         let mut check = program(&["check", "--format", format, "."]);
         let output = check.current_dir(folder.path()).output().unwrap();
-        let [out, log] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        let [out, log] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         assert!(out.contains("rolling-update-overlap"), "{format}: {out}");
         assert!(log.contains("not valid YAML"), "{format}: {log}");
         let ours = |line: &str| {
             format == "github"
                 && ["error", "warning", "notice"]
                     .iter()
-                    .any(|it| line.starts_with(&format!("::{it} ")))
+                    .any(|command| line.starts_with(&format!("::{command} ")))
         };
         assert_safe(format, &out, ours);
         assert_safe(format, &log, |_| false);
@@ -129,7 +130,7 @@ provisioner: ebs.csi.aws.com
         (&["check", "--fix", "."], "repaired"),
     ] {
         let output = fed(program(arguments).current_dir(folder.path()), &piped);
-        let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         assert!(said.concat().contains(expected), "{arguments:?}: {said:?}");
         for text in &said {
             assert_safe(&format!("{arguments:?}"), text, |_| false);

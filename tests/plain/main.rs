@@ -19,8 +19,10 @@ mod machine;
 #[path = "../harness/output.rs"]
 #[allow(dead_code, reason = "what is needed here is a part of it")]
 mod output;
+mod pasted;
 mod promises;
 mod readme;
+mod right_manifests;
 #[path = "../serve/running.rs"]
 #[allow(dead_code, reason = "what is needed here is a part of it")]
 mod running;

@@ -24,10 +24,9 @@ fn file(name: &str) -> PathBuf {
 
 /// Flags, for example `flag check --format=json`.
 fn flags() -> Promises {
-    let command = Cli::command();
-    let visible = command.get_subcommands().filter(|it| !it.is_hide_set());
+    let program = Cli::command();
     let mut flags = Promises::new();
-    for command in visible {
+    for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
         for argument in command.get_arguments() {
             let Some(long) = argument.get_long() else {
                 continue;
@@ -47,11 +46,11 @@ fn flags() -> Promises {
 fn paths(at: &str, value: &Value, found: &mut Promises) {
     match value {
         Value::Object(fields) => {
-            for (name, value) in fields {
+            for (name, field) in fields {
                 let path = format!("{at}.{name}");
-                let is_counted = matches!(&**name, "skipped" | "unopened") && value.is_object();
+                let is_counted = matches!(&**name, "skipped" | "unopened") && field.is_object();
                 if *name != "patch" && !is_counted {
-                    paths(&path, value, found);
+                    paths(&path, field, found);
                 }
                 found.insert(path);
             }
@@ -96,10 +95,8 @@ spec:
 }
 
 fn json(arguments: &[&str], folder: &Path) -> Value {
-    let mut run = program(arguments);
     // There is no helm on this PATH, so charts are not rendered.
-    let run = run.current_dir(folder).env("PATH", folder);
-    report(&run.output().unwrap())
+    report(&program(arguments).current_dir(folder).env("PATH", folder).output().unwrap())
 }
 
 /// JSON keys, for example `json check .findings[].rule`, of a report that has every part.
@@ -117,14 +114,13 @@ fn json_keys() -> Promises {
     write("broken.yaml", "apiVersion: v1\nkind: Pod\nspec: *nowhere\n");
     write("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n");
     write("chart/templates/a.yaml", "kind: {{ .Values.kind }}\n");
-    let facts = file("examples/facts");
-    let facts = facts.to_str().unwrap();
+    let examples = file("examples/facts");
+    let facts = examples.to_str().unwrap();
     let mut found = Promises::new();
     let check = ["check", "--format=json", "--facts", facts, "."];
     paths("json check ", &json(&check, folder.path()), &mut found);
     let capabilities = ["capabilities", "--format=json", "--facts", facts];
-    let capabilities = json(&capabilities, folder.path());
-    paths("json capabilities ", &capabilities, &mut found);
+    paths("json capabilities ", &json(&capabilities, folder.path()), &mut found);
     found
 }
 
@@ -150,13 +146,17 @@ fn policy_keys() -> Promises {
             None => json!({key: inner}),
         });
         fs::write(&path, policy.to_string()).unwrap();
-        let Err(error) = policy_file::effective(Some(&path)) else {
+        let Err(refusal) = policy_file::effective(Some(&path)) else {
             panic!("{policy} is understood");
         };
-        let error = error.to_string();
+        let error = refusal.to_string();
         let (_, known) = error.split_once("nown are ").unwrap_or_else(|| panic!("{error}"));
-        let known = known.replace(" and ", ", ");
-        keys.extend(known.split(", ").map(|key| format!("policy {at}{}", key.trim())));
+        keys.extend(
+            known
+                .replace(" and ", ", ")
+                .split(", ")
+                .map(|key| format!("policy {at}{}", key.trim())),
+        );
     }
     keys
 }
@@ -175,7 +175,7 @@ async fn metrics() -> Promises {
             found.insert(format!("metric {declared}"));
         } else if let Some((name, rest)) = line.split_once('{').filter(|_| !line.starts_with('#')) {
             let labels = rest.split_once('}').unwrap().0;
-            for label in labels.split("\",").filter_map(|it| it.split_once('=')) {
+            for label in labels.split("\",").filter_map(|label| label.split_once('=')) {
                 found.insert(format!("metric {name}{{{}}}", label.0.trim_start_matches(',')));
             }
         }
@@ -204,18 +204,18 @@ async fn what_is_promised_is_kept_or_its_end_is_announced() {
         .flatten()
         .collect();
     for family in ["flag", "json check", "json capabilities", "policy", "annotation", "metric"] {
-        assert!(now.iter().any(|it| it.starts_with(family)), "no {family} was found");
+        assert!(now.iter().any(|promise| promise.starts_with(family)), "no {family} was found");
     }
     let path = file("tests/data/promises.txt");
-    if std::env::var_os("PROMISES").is_some_and(|it| it == "write") {
-        let lines: String = now.iter().map(|it| format!("{it}\n")).collect();
+    if std::env::var_os("PROMISES").is_some_and(|value| value == "write") {
+        let lines: String = now.iter().map(|promise| format!("{promise}\n")).collect();
         fs::write(&path, lines).unwrap();
         return;
     }
     let promised = fs::read_to_string(path).unwrap();
     let named = named_in_changelog();
     let broken: Vec<&str> =
-        promised.lines().filter(|it| !now.contains(*it) && !named.contains(*it)).collect();
+        promised.lines().filter(|line| !now.contains(*line) && !named.contains(*line)).collect();
     assert!(
         broken.is_empty(),
         "These were promised and are gone. Keep them, or name each as it stands here, in \

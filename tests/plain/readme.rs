@@ -25,10 +25,10 @@ fn the_readme_shows_what_is_printed() {
     let readme = std::fs::read_to_string(format!("{root}/README.md")).unwrap();
     let mut checked = 0;
     for (command, shown) in sessions(&readme) {
-        let Some(arguments) = command.strip_prefix("multi-attach-guard ") else {
+        let Some(line) = command.strip_prefix("multi-attach-guard ") else {
             continue;
         };
-        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+        let arguments: Vec<&str> = line.split_whitespace().collect();
         let output = program(&arguments).current_dir(root).output().unwrap();
         assert_eq!(shown.trim_end(), out(&output).trim_end(), "{command}");
         checked += 1;

@@ -68,7 +68,7 @@ fn lines(printed: &str) -> Vec<Vec<Span>> {
     let mut lines = vec![Vec::new()];
     let (mut bold, mut colour) = (false, None);
     for part in printed.trim_end().split('\x1b') {
-        let text = match part.strip_prefix('[').and_then(|it| it.split_once('m')) {
+        let text = match part.strip_prefix('[').and_then(|rest| rest.split_once('m')) {
             Some((code, text)) => {
                 match code.parse().unwrap_or(0) {
                     1 => bold = true,
@@ -79,13 +79,12 @@ fn lines(printed: &str) -> Vec<Vec<Span>> {
             }
             None => part,
         };
-        for (number, text) in text.split('\n').enumerate() {
+        for (number, piece) in text.split('\n').enumerate() {
             if number > 0 {
                 lines.push(Vec::new());
             }
-            if let Some(line) = lines.last_mut().filter(|_| !text.is_empty()) {
-                let text = text.to_owned();
-                line.push(Span { text, bold, colour });
+            if let Some(line) = lines.last_mut().filter(|_| !piece.is_empty()) {
+                line.push(Span { text: piece.to_owned(), bold, colour });
             }
         }
     }
@@ -128,8 +127,8 @@ fn picture(
             let before = length - span.text.trim_start().chars().count();
             let shown = span.text.trim();
             if !shown.is_empty() {
-                let colour = span.colour.and_then(|it| colours.get(usize::from(it % 10) - 1));
-                let fill = colour.map_or_else(String::new, |it| format!(" fill=\"{it}\""));
+                let colour = span.colour.and_then(|code| colours.get(usize::from(code % 10) - 1));
+                let fill = colour.map_or_else(String::new, |code| format!(" fill=\"{code}\""));
                 let weight = if span.bold { " font-weight=\"bold\"" } else { "" };
                 svg += &format!(
                     "<text x=\"{}\" y=\"{}\" textLength=\"{}\" \
@@ -159,12 +158,12 @@ fn the_pictures_show_what_is_printed() {
     for (theme, colours) in [("light", LIGHT), ("dark", DARK)] {
         let drawn = picture("A finding in a terminal", &lines(&all), colours);
         let file = Path::new(ROOT).join(format!("docs/images/finding-{theme}.svg"));
-        if std::env::var_os("PICTURES").is_some_and(|it| it == "write") {
+        if std::env::var_os("PICTURES").is_some_and(|value| value == "write") {
             fs::write(&file, drawn).unwrap();
             continue;
         }
         assert!(
-            fs::read_to_string(&file).is_ok_and(|it| it == drawn),
+            fs::read_to_string(&file).is_ok_and(|picture| picture == drawn),
             "{} is not what is printed; PICTURES=write cargo test --test plain terminal draws it",
             file.display()
         );
@@ -199,17 +198,17 @@ fn awkward() -> Vec<(&'static str, Vec<u8>)> {
     let both = format!("{CLAIM}---\n{DEPLOYMENT}");
     let with = |from: &str, to: &str| both.replace(from, to).into_bytes();
     let claim = "claimName: data";
-    let [comment, blanks] = ["x", " "].map(|it| it.repeat(5000));
+    let [comment, blanks] = ["x", " "].map(|text| text.repeat(5000));
     let long = "n".repeat(253);
     let names = both
         .replace("name: data,", &format!("name: {long},"))
         .replace(claim, &format!("claimName: {long}"))
         .replace("name: web,", &format!("name: {long},"));
     let utf16 = "\u{feff}".encode_utf16().chain(both.encode_utf16());
-    let many: Vec<String> = (0..300)
+    let many = (0..300)
         .map(|number| DEPLOYMENT.replace("name: web,", &format!("name: web-{number},")))
-        .collect();
-    let many = many.join("---\n");
+        .collect::<Vec<_>>()
+        .join("---\n");
     vec![
         ("usual.yaml", both.clone().into_bytes()),
         ("names.yaml", names.into_bytes()),
@@ -245,8 +244,8 @@ fn shows_the_lines_at_fault(name: &str, columns: u16, printed: &str) {
     assert_eq!(marked("claimName:", '-'), Some(true), "{name}: {all}");
     // A window has at least 40 columns, and a frame with the line's number comes before each line.
     let most = usize::from(columns.max(40)) + "1234 | ".len() + "……".chars().count();
-    let of_file = |line: &&String| line.starts_with(|it: char| it.is_ascii_digit());
-    for line in lines.iter().filter(of_file).filter(|it| it.contains(" | ")) {
+    let of_file = |line: &&String| line.starts_with(|first: char| first.is_ascii_digit());
+    for line in lines.iter().filter(of_file).filter(|line| line.contains(" | ")) {
         assert!(line.chars().count() <= most, "{name}, {columns}: {line}");
     }
 }
@@ -274,8 +273,8 @@ fn colours_are_for_terminals_that_want_them() {
     let plain = shown(command, 80);
     assert!(!plain.contains('\x1b'), "{plain:?}");
     assert_eq!(without_colours(&seen), without_colours(&plain));
-    let piped = guard(folder.path(), &["check", "."]).output().unwrap();
-    let piped = String::from_utf8(piped.stdout).unwrap();
+    let output = guard(folder.path(), &["check", "."]).output().unwrap();
+    let piped = String::from_utf8(output.stdout).unwrap();
     assert!(!piped.contains('\x1b'), "{piped:?}");
     let title = piped.lines().next().unwrap();
     assert!(title.ends_with("(if class \"standard\" attaches)"), "a title is a line: {title}");

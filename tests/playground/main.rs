@@ -74,7 +74,7 @@ fn corpus() -> Vec<Question> {
         let entries = fs::read_dir(Path::new(ROOT).join(folder)).unwrap();
         files.extend(entries.map(|entry| entry.unwrap().path()));
     }
-    files.retain(|it| it.extension().is_some_and(|it| it == "yaml" || it == "json"));
+    files.retain(|file| file.extension().is_some_and(|name| name == "yaml" || name == "json"));
     files.sort();
     let questions = files.iter().map(|file| Question {
         name: file.display().to_string(),
@@ -106,8 +106,8 @@ fn page() -> Option<&'static Path> {
             "tests/playground/answers.mjs",
             "tests/playground/page.mjs",
         ] {
-            let file = Path::new(ROOT).join(file);
-            fs::copy(&file, folder.join(file.file_name().unwrap())).unwrap();
+            let source = Path::new(ROOT).join(file);
+            fs::copy(&source, folder.join(source.file_name().unwrap())).unwrap();
         }
         let install = ["ci", "--silent", "--no-audit", "--no-fund"];
         done(Command::new("npm").args(install).current_dir(&folder));
@@ -118,8 +118,8 @@ fn page() -> Option<&'static Path> {
 
 fn done(command: &mut Command) -> Output {
     let output = command.output().unwrap();
-    let said = [&output.stdout[..], &output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
+    let bytes = [&output.stdout[..], &output.stderr].concat();
+    let said = String::from_utf8_lossy(&bytes);
     assert!(output.status.success(), "{command:?}: {said}");
     println!("{said}");
     output
@@ -144,7 +144,7 @@ fn the_webassembly_says_what_the_program_says() {
     let mut questions = cases();
     questions.extend(corpus());
     let asked: Vec<[&str; 2]> =
-        questions.iter().map(|it| [it.text.as_str(), it.facts.as_str()]).collect();
+        questions.iter().map(|asked| [asked.text.as_str(), asked.facts.as_str()]).collect();
     let file = page.join("questions.json");
     fs::write(&file, json!({"now": NOW, "questions": asked}).to_string()).unwrap();
     let output = Command::new("node")

@@ -94,12 +94,12 @@ async fn a_policy_that_changes_is_seen_from_outside() {
     let degraded = "multi_attach_guard_condition_degraded{condition=\"policy\"}";
     type Fault = (&'static str, fn(&Path));
     let faults: [Fault; 2] = [
-        ("policy.yaml:1:33: ", |path| {
-            write(path, "defaults: {outcomes: {deadlock: perhaps}}\n");
+        ("policy.yaml:1:33: ", |policy| {
+            write(policy, "defaults: {outcomes: {deadlock: perhaps}}\n");
         }),
-        ("policy.yaml cannot be read: it is not a regular", |path| {
-            fs::remove_file(path).unwrap();
-            fs::create_dir(path).unwrap();
+        ("policy.yaml cannot be read: it is not a regular", |policy| {
+            fs::remove_file(policy).unwrap();
+            fs::create_dir(policy).unwrap();
         }),
     ];
     for (number, (fault, place)) in (1..).zip(faults) {

@@ -34,13 +34,11 @@ async fn repairing() -> Running {
 /// The answer to a review, or `None` if the server sheds it: a debug build may be too slow for one
 /// caller's timeout, which does not change the memory it uses.
 async fn answer(server: &Running, path: &str, review: &str) -> Option<Value> {
-    let path = format!("{path}?timeout=30s");
-    let answer = server.post(&path, review.to_owned()).await;
-    match answer.status().as_u16() {
+    let response = server.post(&format!("{path}?timeout=30s"), review.to_owned()).await;
+    match response.status().as_u16() {
         200 => {
-            let answer = answer.bytes().await.unwrap();
-            let answer: Value = serde_json::from_slice(&answer).unwrap();
-            Some(answer["response"].clone())
+            let mut answer: Value = response.json().await.unwrap();
+            Some(answer["response"].take())
         }
         408 | 503 => None,
         status => panic!("neither answered nor shed: {status}"),
@@ -49,15 +47,14 @@ async fn answer(server: &Running, path: &str, review: &str) -> Option<Value> {
 
 /// Sends the same review `count` times at once, and repeats those that are shed.
 async fn answers(server: &Running, path: &str, review: &str, count: usize) -> Vec<Value> {
-    let answers = (0..count).map(|_| async {
+    let all = futures_util::future::join_all((0..count).map(|_| async {
         loop {
             if let Some(answer) = answer(server, path, review).await {
                 return answer;
             }
         }
-    });
-    let answers = futures_util::future::join_all(answers);
-    timeout(4 * patient(DEADLINE), answers).await.expect("all are answered")
+    }));
+    timeout(4 * patient(DEADLINE), all).await.expect("all are answered")
 }
 
 /// Ordinary reviews, none of which is shed.

@@ -42,15 +42,15 @@ async fn an_update_back_to_what_runs_passes_and_any_other_is_denied() {
         (1, "forbid", false),
         (1, "namespaces", false),
     ] {
-        let policy = format!("defaults: {{overrides: {policy}}}\n");
+        let policy_text = format!("defaults: {{overrides: {policy}}}\n");
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
-            let file = folder.path().join(name);
-            fs::write(&file, text).unwrap();
-            file.display().to_string()
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path.display().to_string()
         };
         let facts = file("objects.yaml", &replica_set(&template, pods).to_string());
-        let config = file("policy.yaml", &policy);
+        let config = file("policy.yaml", &policy_text);
         let server = serve(&["--facts", &facts, "--config", &config]).await;
         let answer = server.review("/validate", &undo()).await;
         assert_eq!(answer["allowed"], expected, "{pods} pods, {policy}: {answer:#}");
@@ -63,12 +63,12 @@ async fn an_update_back_to_what_runs_passes_and_any_other_is_denied() {
         let mut other = undo();
         other["request"]["object"]["spec"]["template"]["spec"]["containers"][0]["image"] =
             json!("nginx:1.31");
-        let answer = server.review("/validate", &other).await;
-        assert_eq!(answer["allowed"], false, "{answer:#}");
+        let to_other = server.review("/validate", &other).await;
+        assert_eq!(to_other["allowed"], false, "{to_other:#}");
         // The update also starts a pod, so it is more than a rollback.
         let mut more = undo();
         more["request"]["object"]["spec"]["replicas"] = json!(2);
-        let answer = server.review("/validate", &more).await;
-        assert_eq!(answer["allowed"], false, "{answer:#}");
+        let to_more = server.review("/validate", &more).await;
+        assert_eq!(to_more["allowed"], false, "{to_more:#}");
     }
 }

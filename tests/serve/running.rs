@@ -115,9 +115,13 @@ impl Running {
 
     /// Posts a body to `/mutate` or `/validate`.
     pub(crate) async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> Response {
-        let request = self.client.post(format!("https://{}{path}", self.webhook));
-        let request = request.header("content-type", "application/json");
-        request.body(body).send().await.unwrap()
+        self.client
+            .post(format!("https://{}{path}", self.webhook))
+            .header("content-type", "application/json")
+            .body(body)
+            .send()
+            .await
+            .unwrap()
     }
 
     /// The `response` of the answer to a review.

@@ -24,6 +24,8 @@ pub(crate) struct Snapshot {
     pub(crate) files: bool,
     /// The kind whose list is incomplete.
     unheard: Option<String>,
+    /// The bytes that objects in namespaces may take.
+    memory: Option<usize>,
     /// Further objects: shorthand workloads or whole manifests.
     also: Vec<Shorthand>,
 }
@@ -39,6 +41,7 @@ impl Default for Snapshot {
             attach_required: true,
             files: false,
             unheard: None,
+            memory: None,
             also: Vec::new(),
         }
     }
@@ -86,11 +89,14 @@ impl Snapshot {
             None => Snapshot::complete(),
             Some(_) => Snapshot::new(),
         };
+        if let Some(memory) = self.memory {
+            facts = facts.limited(memory);
+        }
         for object in self.objects() {
             facts.apply(read(&object));
         }
         if let Some(unheard) = &self.unheard {
-            for kind in HEARD_OF.into_iter().filter(|it| it.name() != unheard) {
+            for kind in HEARD_OF.into_iter().filter(|kind| kind.name() != unheard) {
                 facts.synced(kind);
             }
         }
@@ -112,9 +118,12 @@ impl Snapshot {
         ];
         for (name, labels) in &self.nodes {
             let mut labels = labels.clone();
-            let taints =
-                labels.as_object_mut().and_then(|it| it.remove("taints")).unwrap_or(json!([]));
-            let allocatable = labels.as_object_mut().and_then(|it| it.remove("allocatable"));
+            let taints = labels
+                .as_object_mut()
+                .and_then(|fields| fields.remove("taints"))
+                .unwrap_or(json!([]));
+            let allocatable =
+                labels.as_object_mut().and_then(|fields| fields.remove("allocatable"));
             if labels.get("kubernetes.io/hostname").is_none() {
                 labels["kubernetes.io/hostname"] = json!(name);
             }

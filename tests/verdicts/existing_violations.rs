@@ -59,10 +59,13 @@ fn an_update_that_leaves_the_hazards_as_they_were_is_never_denied() {
         .collect();
     let mut runner =
         TestRunner::new(Config { cases: 4000, failure_persistence: None, ..Config::default() });
-    let edits = prop::collection::vec(select(harmless()), 0..4);
-    // A quarter of the pairs starts with another number of replicas than the case.
-    let replicas = prop::option::weighted(0.25, 0_i64..5);
-    let strategy = (0..seeds.len(), replicas, edits, 0_i64..4);
+    let strategy = (
+        0..seeds.len(),
+        // A quarter of the pairs starts with another number of replicas than the case.
+        prop::option::weighted(0.25, 0_i64..5),
+        prop::collection::vec(select(harmless()), 0..4),
+        0_i64..4,
+    );
     let denied_when_new = std::cell::Cell::new(0_usize);
     let pairs = std::cell::Cell::new(0_usize);
     let result = runner.run(&strategy, |(seed, replicas, edits, down)| {
@@ -87,7 +90,9 @@ fn an_update_that_leaves_the_hazards_as_they_were_is_never_denied() {
                 verdict.with(Action::Deny).map(|finding| finding.message.as_str()).collect();
             // An update that the API server refuses anyway may be denied, with a better message.
             let refused = old.pointer("/spec/strategy/type") == Some(&json!("Recreate"))
-                && old.pointer("/spec/strategy/rollingUpdate").is_some_and(|it| !it.is_null());
+                && old
+                    .pointer("/spec/strategy/rollingUpdate")
+                    .is_some_and(|leftover| !leftover.is_null());
             prop_assert!(
                 denied.is_empty() || refused,
                 "{name}: {denied:?}\nold: {old}\nnew: {new}"

@@ -200,8 +200,9 @@ fn every_request_gets_its_verdict() {
             let warnings = case.warnings.as_ref();
             let suppressed = case.suppressed.as_ref();
             let is_so = found == case.expect
-                && warnings.is_none_or(|it| response["warnings"] == json!(it))
-                && suppressed.is_none_or(|it| response["auditAnnotations"]["suppressed"] == *it);
+                && warnings.is_none_or(|warnings| response["warnings"] == json!(warnings))
+                && suppressed
+                    .is_none_or(|rule| response["auditAnnotations"]["suppressed"] == *rule);
             if !is_so {
                 wrong.push(format!("{request:?}: {}: {found}: {response}", case.name));
             }
@@ -218,9 +219,7 @@ fn response(case: &Case, request: Request) -> Value {
 #[test]
 fn a_denial_says_what_was_seen_and_what_to_do() {
     let message = |case: &Case, request| {
-        let response = response(case, request);
-        let message = response.pointer("/status/message").and_then(Value::as_str);
-        message.unwrap().to_owned()
+        response(case, request)["status"]["message"].as_str().unwrap().to_owned()
     };
     let live = Case::default();
     let all = [Taint, DeleteNode, DeleteAttachments].map(|request| message(&live, request));
@@ -251,8 +250,7 @@ fn nothing_is_asked_where_nothing_hangs_on_it() {
         let view = View::new(&cluster, &overlay);
         assert!(!matches!(view.node("n1"), Lookup::NotSynced));
         let _ = received.judge(Endpoint::Validate, view, &in_effect(&case.policy));
-        let asked = asked.take_pending();
-        asked.iter().map(ToString::to_string).collect::<Vec<_>>()
+        asked.take_pending().iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     for case in cases() {
         for request in case.requests.iter().filter(|_| case.reads.is_some()) {

@@ -55,7 +55,7 @@ fn what_is_too_much_to_judge_is_unknown_and_said_to_be_so() {
     })
     .take(50)
     .filter(|(knot, _)| {
-        matches!(&knot.judged, Object::Workload(it) if it.kind == WorkloadKind::Deployment)
+        matches!(&knot.judged, Object::Workload(workload) if workload.kind == WorkloadKind::Deployment)
     })
     .find(|(knot, cluster)| judge(knot, cluster, "spec", "").too_complex)
     .expect("one of many is too much");
@@ -145,9 +145,7 @@ fn padding_does_not_help() {
     for (field, padding) in cases {
         let mut review = at_fault();
         let (parent, name) = field.rsplit_once('/').unwrap();
-        let object = &mut review["request"]["object"];
-        let parent = object.pointer_mut(parent).unwrap();
-        parent[name] = padding;
+        review["request"]["object"].pointer_mut(parent).unwrap()[name] = padding;
         let (decision, too_complex, said) = answered(&review, &cluster, "");
         assert_eq!(decision, Decision::Denied, "{field}: {said}");
         assert!(!too_complex, "{field}: {said}");
@@ -178,7 +176,7 @@ fn what_is_larger_than_any_honest_object_and_too_much_to_judge_is_denied() {
     let rolled_out =
         updated(&|old| old["spec"]["template"]["metadata"]["labels"]["was"] = "old".into());
     let loosened = updated(&|old| old["spec"]["strategy"] = json!({"type": "Recreate"}));
-    for (review, policy, expected) in [
+    for (judged, policy, expected) in [
         (&review, "", Decision::Denied),
         (&review, WARN, Decision::Warned),
         (&lenient, "", Decision::Warned),
@@ -187,7 +185,7 @@ fn what_is_larger_than_any_honest_object_and_too_much_to_judge_is_denied() {
         (&loosened, "", Decision::Denied),
         (&relabelled, "", Decision::Warned),
     ] {
-        let (decision, too_complex, said) = answered(review, &cluster, policy);
+        let (decision, too_complex, said) = answered(judged, &cluster, policy);
         assert_eq!(decision, expected, "{policy}: {said}");
         assert!(too_complex, "{said}");
         assert!(said.contains("unresolved-claim"), "{said}");
@@ -207,14 +205,14 @@ fn lists_that_take_more_memory_than_is_read_are_denied() {
     let mut recreated = back.clone();
     recreated["request"]["object"]["spec"]["strategy"] = json!({"type": "Recreate"});
     let cluster = cluster(0);
-    for (review, expected, is_too_long, part) in [
+    for (judged, expected, is_too_long, part) in [
         (&review, Decision::Denied, true, "longer than the guard reads"),
         (&relabelled, Decision::Warned, true, "too much to judge"),
         // A repair of such an object is judged normally.
         (&back, Decision::Denied, false, codes::ROLLING_UPDATE_OVERLAP),
         (&recreated, Decision::Allowed, false, ""),
     ] {
-        let (decision, too_complex, said) = answered(review, &cluster, "");
+        let (decision, too_complex, said) = answered(judged, &cluster, "");
         assert_eq!((decision, too_complex), (expected, is_too_long), "{said:.1000}");
         assert!(said.contains(part), "{said:.1000}");
     }

@@ -1,7 +1,7 @@
 //! Tests rules × scenarios: the engine's findings about one object in one cluster.
 //!
-//! The cases are data, in `cases.yaml`, `custom_kinds.yaml` and `ways_out.yaml`, and are named
-//! after the scenarios of the project's ground truth if there is one. Each case describes a small
+//! The cases are data, in the YAML files of this folder, and are named after the scenarios of the
+//! project's ground truth if there is one. Each case describes a small
 //! cluster in shorthand (see [`cluster`]) and the object to judge.
 
 #![allow(
@@ -76,6 +76,9 @@ struct Case {
     /// The first field at fault.
     #[serde(default)]
     field: Option<String>,
+    /// All sentences for the user that are no findings. Not checked if absent.
+    #[serde(default)]
+    notices: Option<Vec<String>>,
     /// Texts that no message contains.
     #[serde(default)]
     hides: Vec<String>,
@@ -184,6 +187,7 @@ fn cases() -> Vec<Case> {
     let files = [
         include_str!("cases.yaml"),
         include_str!("custom_kinds.yaml"),
+        include_str!("own_claims.yaml"),
         include_str!("ways_out.yaml"),
     ];
     let read = |text| -> Vec<Case> {
@@ -199,9 +203,9 @@ fn every_case_gets_its_verdict() {
     for case in &cases {
         let raw = cluster::manifest(&case.judge);
         let old = case.old.as_ref().map(|patch| {
-            let mut old = raw.clone();
-            json_patch::merge(&mut old, patch);
-            old
+            let mut before = raw.clone();
+            json_patch::merge(&mut before, patch);
+            before
         });
         let documents = Documents {
             object: &raw,
@@ -233,18 +237,16 @@ fn every_case_gets_its_verdict() {
                 finding.certainty == certainty.unwrap_or(usual),
                 format!("{} is {}", finding.rule, finding.certainty),
             );
-            let expected = case.actions.get(finding.rule);
-            let usual = match finding.outcome.name() {
-                "delay" | "unknown" => Action::Warn,
+            let action = match (case.actions.get(finding.rule), finding.outcome.name()) {
+                (Some(name), _) => Action::from_name(name).expect("the case names an action"),
+                (None, "delay" | "unknown") => Action::Warn,
                 _ if finding.certainty == Certainty::Assumed => Action::Warn,
-                "refused" if finding.rule == "leftover-rolling-update" => Action::Fix,
+                (None, "refused") if finding.rule == "leftover-rolling-update" => Action::Fix,
                 _ => Action::Deny,
             };
-            let expected = expected
-                .map_or(usual, |name| Action::from_name(name).expect("the case names an action"));
             must(
-                finding.action == expected,
-                format!("{} is to be {expected:?} and is {:?}", finding.rule, finding.action),
+                finding.action == action,
+                format!("{} is to be {action:?} and is {:?}", finding.rule, finding.action),
             );
         }
         expect_words(case, &verdict, &mut must);
@@ -255,27 +257,35 @@ fn every_case_gets_its_verdict() {
 
 /// Compares the messages and the proposals with the case.
 fn expect_words(case: &Case, verdict: &Verdict, must: &mut dyn FnMut(bool, String)) {
-    let messages = verdict.findings.iter().map(|it| it.message.as_str());
-    let messages: Vec<&str> = messages.collect();
+    let messages: Vec<&str> =
+        verdict.findings.iter().map(|finding| finding.message.as_str()).collect();
     let first = messages.first().copied().unwrap_or_default();
     if let Some(says) = &case.says {
         must(first.contains(says), format!("expected {says:?} in {first:?}"));
     }
     if let Some(brief) = &case.brief {
-        let found = verdict.findings.first().map(|it| it.brief.as_str());
+        let found = verdict.findings.first().map(|finding| finding.brief.as_str());
         must(
             found.is_some_and(|found| found.ends_with(brief)),
             format!("expected {brief:?} at the end of {found:?}"),
         );
     }
+    if let Some(notices) = &case.notices {
+        let found = &verdict.notices;
+        must(found == notices, format!("expected the notices {notices:?}, found {found:?}"));
+    }
     if let Some(field) = &case.field {
-        let found = verdict.findings.first().map(|it| &it.field_path);
+        let found = verdict.findings.first().map(|finding| &finding.field_path);
         must(found == Some(field), format!("expected the field {field:?}, found {found:?}"));
     }
     if let Some(remedies) = &case.remedies {
-        let first = verdict.findings.iter().take(1);
-        let proposed = first.flat_map(|it| &it.remedies);
-        let offered: Vec<&str> = proposed.map(|it| it.remedy.name).collect();
+        let offered: Vec<&str> = verdict
+            .findings
+            .iter()
+            .take(1)
+            .flat_map(|finding| &finding.remedies)
+            .map(|proposal| proposal.remedy.name)
+            .collect();
         must(
             offered == *remedies,
             format!("expected the remedies {remedies:?}, found {offered:?}"),
@@ -316,7 +326,7 @@ fn pod_affinity_is_advised_where_it_is_a_remedy() {
                 continue;
             }
             let mut remedies = finding.remedies.iter();
-            let helps = remedies.any(|it| it.remedy.name == "colocate");
+            let helps = remedies.any(|proposal| proposal.remedy.name == "colocate");
             let message = &finding.message;
             let is_advised = message.contains("required pod affinity");
             assert_eq!(is_advised, helps, "{}: {message}", case.name);
@@ -329,7 +339,7 @@ fn pod_affinity_is_advised_where_it_is_a_remedy() {
             count[usize::from(helps)] += 1;
         }
     }
-    assert!(count.iter().all(|it| *it > 5), "{count:?}");
+    assert!(count.iter().all(|cases| *cases > 5), "{count:?}");
 }
 
 #[test]
@@ -391,8 +401,7 @@ fn repairs_leave_nothing_grave_and_a_second_pass_changes_nothing() {
         let before = raw.clone();
         json_patch::patch(&mut raw, patch).expect("the patch fits the object");
         assert_ne!(raw, before, "{}", case.name);
-        let fixed = verdict.findings.iter();
-        for finding in fixed.filter(|it| it.action == Action::Fix) {
+        for finding in verdict.with(Action::Fix) {
             let warning = finding.warning();
             let ends = warning.ends_with(&finding.brief) || warning.ends_with('…');
             assert!(ends && warning.contains(": fixed with "), "{warning}");
@@ -400,10 +409,11 @@ fn repairs_leave_nothing_grave_and_a_second_pass_changes_nothing() {
         let again = judge(&raw, None, &case.cluster, fix, Mode::Admit);
         assert!(again.patch.is_none(), "{}: {:?}", case.name, again.patch);
         for finding in &again.findings {
-            let mut before = verdict.findings.iter();
-            let was_there = before.any(|it| (it.rule, it.action) == (finding.rule, finding.action));
-            let (case, rule) = (&case.name, finding.rule);
-            assert!(was_there, "{case}: the repair brought {rule} about");
+            let was_there = verdict
+                .findings
+                .iter()
+                .any(|earlier| (earlier.rule, earlier.action) == (finding.rule, finding.action));
+            assert!(was_there, "{}: the repair brought {} about", case.name, finding.rule);
         }
     }
     assert!(repaired > 20, "only {repaired} cases are repaired");
@@ -422,6 +432,32 @@ fn every_rule_has_a_case_that_fires_and_a_case_that_is_silent() {
     assert!(cases.iter().filter(|case| case.expect.is_empty()).count() > 20);
 }
 
+/// A rule fires on the claims that its documentation says it reads.
+#[test]
+fn rules_read_both_kinds_of_claims_or_say_that_they_do_not() {
+    let cases = cases();
+    let fires = |code: &str, is_own: bool| {
+        cases.iter().filter(|case| case.expect.contains_key(code)).any(|case| {
+            let raw = cluster::manifest(&case.judge);
+            let Object::Workload(workload) = cluster::read(&raw) else {
+                return false;
+            };
+            let names_claims = workload.template.claims().next().is_some();
+            match is_own {
+                true => !workload.claim_templates.is_empty() && !names_claims,
+                false => names_claims && workload.claim_templates.is_empty(),
+            }
+        })
+    };
+    for rule in &engine::rules::RULES {
+        let documentation = rule.documentation();
+        let reads = |claims: &str| documentation.contains(&format!("\n* {claims}: read"));
+        let (code, own) = (rule.code, reads("A StatefulSet's own"));
+        assert_eq!(fires(code, true), own, "{code} on a StatefulSet's own claims");
+        assert!(fires(code, false) || !reads("Named by the pod template"), "{code}");
+    }
+}
+
 /// A remedy that makes another rule fire would silently not be offered.
 #[test]
 fn no_rule_fires_after_a_remedy_that_did_not_before() {
@@ -433,9 +469,9 @@ fn no_rule_fires_after_a_remedy_that_did_not_before() {
             continue;
         };
         let of = workload.kind;
-        let found = |raw: &Value| -> BTreeSet<&'static str> {
-            let verdict = judge(raw, None, &case.cluster, &case.policy, Mode::Judge);
-            verdict.findings.iter().map(|it| it.rule).collect()
+        let found = |object: &Value| -> BTreeSet<&'static str> {
+            let verdict = judge(object, None, &case.cluster, &case.policy, Mode::Judge);
+            verdict.findings.iter().map(|finding| finding.rule).collect()
         };
         let before = found(&raw);
         let suited = |remedy: &&Remedy| before.iter().any(|rule| remedy.suits(rule, of));
@@ -458,7 +494,7 @@ fn no_rule_fires_after_a_remedy_that_did_not_before() {
         "two replicas with self anti-affinity, Recreate: after zero-surge rolling-update-overlap",
         "Y10 a host port and no reason to share a node: colocate is no remedy: after colocate co-location-impossible",
     ];
-    wrong.retain(|it| !no_remedy.contains(&it.as_str()));
+    wrong.retain(|failure| !no_remedy.contains(&failure.as_str()));
     println!("{tried:?}");
     assert_eq!(tried.len(), REMEDIES.len(), "{tried:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

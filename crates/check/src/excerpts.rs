@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::ids::TextId;
 use super::line;
 use super::parse::Parsed;
 use super::scope::Scopes;
@@ -44,7 +45,7 @@ pub(super) fn of(
             };
             let label = match scopes.claim(known, name) {
                 Some((there, claim))
-                    if there.place.source != known.place.source
+                    if TextId::of(there) != TextId::of(known)
                         && !parsed.text(there).is_rendered() =>
                 {
                     let (excerpt, at) = definition(parsed, there, claim);

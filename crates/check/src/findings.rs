@@ -24,7 +24,13 @@ use report::{Fix, Format, JudgedObject, Located, Notice, Place, Report};
 const SHARED: &str = "Look for a value of the chart that gives a workload its own claim or its own affinity, or patch what the chart renders.";
 
 /// The findings and notices of one group.
-pub(super) type Placed = (Vec<Located>, Vec<Notice>);
+#[derive(Default)]
+pub(super) struct Placed {
+    findings: Vec<Located>,
+    notices: Vec<Notice>,
+    /// The notices about incomplete objects.
+    incomplete: Vec<Notice>,
+}
 
 /// Creates the report.
 pub(super) fn collect(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Report {
@@ -34,23 +40,25 @@ pub(super) fn collect(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> R
         summary: parsed.reading.summary.clone(),
         ..Report::default()
     };
-    let (findings, notices): (Vec<_>, Vec<_>) = placed.into_iter().unzip();
-    let findings: Vec<Located> = findings.into_iter().flatten().collect();
-    report.findings = match format {
+    let mut all = Placed::default();
+    for group in placed {
+        all.findings.extend(group.findings);
+        all.notices.extend(group.notices);
+        all.incomplete.extend(group.incomplete);
+    }
+    (report.findings, report.incomplete) = match format {
         // In JUnit, each object is its own test case.
-        Format::Junit => findings,
-        _ => fold::findings(fold::volumes(findings)),
+        Format::Junit => (all.findings, all.incomplete),
+        _ => (fold::findings(fold::volumes(all.findings)), fold::notices(all.incomplete)),
     };
-    report.notices = fold::notices(notices.into_iter().flatten().collect());
-    report.summary.notices = report.notices.len();
+    report.notices = fold::notices(all.notices);
+    report.summary.notices = report.notices.len() + report.incomplete.len();
     report.count();
     if format == Format::Junit {
         report.judged = parsed
-            .reading
-            .objects
-            .iter()
-            .filter(|known| known.is_judged())
-            .map(|known| JudgedObject {
+            .objects()
+            .filter(|(_, known)| known.is_judged())
+            .map(|(_, known)| JudgedObject {
                 object: known.reference.clone(),
                 file: Some(parsed.text(known).source.name.clone()),
             })
@@ -72,7 +80,7 @@ pub(super) fn place(
         return Placed::default();
     };
     let parsed = context.parsed;
-    let origin = parsed.text(&parsed.reading.objects[first.number]);
+    let origin = parsed.text(parsed.object(first.id));
     let source = &origin.source;
     let text = source.text().unwrap_or_default();
     let shows_excerpts = matches!(format, Format::Text | Format::Wide);
@@ -86,9 +94,9 @@ pub(super) fn place(
         lines: Lines::of(&text),
         parts: if shows_fixes && !origin.is_rendered() { parts(&text) } else { Vec::new() },
     };
-    let (mut findings, mut notices) = (Vec::new(), Vec::new());
+    let mut placed = Placed::default();
     for object in judged {
-        let known = &parsed.reading.objects[object.number];
+        let known = parsed.object(object.id);
         for (finding, spot) in object.findings {
             let mut located = file.locate(known, finding, spot);
             located.is_unrendered = context.doubt(known).is_some();
@@ -102,15 +110,21 @@ pub(super) fn place(
                 let view = context.cluster.view();
                 located.users = report::users(view, namespace, &located.finding.volumes);
             }
-            findings.push(located);
+            placed.findings.push(located);
         }
-        notices.extend(object.notices.into_iter().map(|(notice, spot)| Notice {
+        let notice = |field, (text, spot)| Notice {
             object: Some(known.reference.clone()),
-            place: Some(file.place(known, "metadata.annotations", spot)),
-            text: notice,
+            place: Some(file.place(known, field, spot)),
+            text,
+        };
+        placed.incomplete.extend(known.incomplete().map(|incomplete| {
+            notice(incomplete.fields[0], (incomplete.text.clone(), incomplete.spot))
         }));
+        placed
+            .notices
+            .extend(object.notices.into_iter().map(|text| notice("metadata.annotations", text)));
     }
-    (findings, notices)
+    placed
 }
 
 /// A file in which findings are placed.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use engine::policy::Action;
+use engine::policy::{Action, RemedyChoice};
 use engine::rules::{Certainty, Outcome};
+use engine::verdict::Finding;
 use report::{Located, Report};
 
 /// The options of the user that decide about the suggestions.
@@ -13,8 +14,8 @@ pub struct Hints {
     pub fix: bool,
     /// Whether `--diff` is given.
     pub diff: bool,
-    /// Whether `--remedy` is given.
-    pub names_remedy: bool,
+    /// The remedy that `--remedy` names.
+    pub remedy: Option<RemedyChoice>,
     /// Whether facts about the cluster are known.
     pub knows_cluster: bool,
 }
@@ -40,7 +41,7 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
     let reported = || report.reported().map(|(_, located)| located);
     let mut ways = Vec::new();
     // A remedy that is applied only on request does not count.
-    let by_default = Hints { names_remedy: false, ..options };
+    let by_default = Hints { remedy: None, ..options };
     let (fixable, left): (Vec<&Located>, Vec<&Located>) =
         reported().partition(|located| left_alone(located, by_default).is_none());
     let objects = |found: Vec<&Located>| -> BTreeSet<String> {
@@ -73,22 +74,54 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
 fn left_alone(located: &Located, options: Hints) -> Option<String> {
     let finding = &located.finding;
     let place = located.place.as_ref();
-    let first = finding.remedies.first().map(|proposal| proposal.remedy.name);
-    Some(match (first, located.template()) {
-        (None, _) => "`--fix` has no remedy for it".to_owned(),
-        _ if finding.action == Action::Warn => "`--fix` changes only what is an error".to_owned(),
-        (Some(COLOCATE), _) if !options.names_remedy => {
-            format!("`--fix --remedy {COLOCATE}` does it")
-        }
+    let Some(remedy) = remedy(finding, options) else {
+        return Some(match finding.remedies[..] {
+            [] => "`--fix` has no remedy for it".to_owned(),
+            _ => "`--fix` changes only errors".to_owned(),
+        });
+    };
+    let fix = match remedy {
+        Remedy::Named(name) => format!("`--fix --remedy {name}`"),
+        Remedy::Chosen => "`--fix`".to_owned(),
+    };
+    Some(match (remedy, located.template()) {
         (_, Some(template)) if located.fix.is_none() => {
-            format!("`--fix` prints a patch, as it is rendered from {template}")
+            format!("{fix} prints a patch, as it is rendered from {template}")
         }
         _ if place.is_none_or(|place| place.path.is_none()) => {
-            "`--fix` prints a patch, as it was piped".to_owned()
+            format!("{fix} prints a patch, as it was piped")
         }
-        _ => return None,
+        (Remedy::Named(_), _) => format!("{fix} does it"),
+        (Remedy::Chosen, _) => return None,
     })
 }
 
-/// The remedy that is applied only on request.
-const COLOCATE: &str = "colocate";
+/// The remedy that `--fix` applies.
+#[derive(Clone, Copy)]
+enum Remedy {
+    /// The one that the options or the policy choose.
+    Chosen,
+    /// One that is applied only if `--remedy` names it.
+    Named(RemedyChoice),
+}
+
+/// The remedy for the finding; `None` if `--fix` applies none.
+fn remedy(finding: &Finding, options: Hints) -> Option<Remedy> {
+    let mut offered = finding
+        .remedies
+        .iter()
+        .filter_map(|proposal| RemedyChoice::from_name(proposal.remedy.name));
+    if finding.action != Action::Warn {
+        let first = offered.next()?;
+        let on_request = first == RemedyChoice::Colocate && options.remedy.is_none();
+        return Some(if on_request { Remedy::Named(first) } else { Remedy::Chosen });
+    }
+    let is_guess = finding.certainty == Certainty::Assumed
+        && finding.outcome != Outcome::Delay
+        && finding.lowered.is_none();
+    let mut offered = offered.filter(|choice| is_guess && choice.suits_every_class());
+    match options.remedy {
+        Some(named) if offered.clone().any(|choice| choice == named) => Some(Remedy::Chosen),
+        _ => offered.next().map(Remedy::Named),
+    }
+}

@@ -48,7 +48,7 @@ pub(super) fn at_origin(
     let named = |is_name: &dyn Fn(&str) -> bool| {
         let mut found = items.iter().filter(|item| {
             let ObjectRef { kind, name, .. } = &item.reference;
-            item.missing.is_none() && *kind == rendered.kind && is_name(name)
+            !item.is_part() && *kind == rendered.kind && is_name(name)
         });
         // If two objects match, either choice would be a guess.
         found.next().filter(|_| found.next().is_none())

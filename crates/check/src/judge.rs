@@ -5,11 +5,14 @@ use std::cell::OnceCell;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::ids::ObjectId;
 use super::scope::{APPLIED_TOGETHER, Context};
 use super::unused_suppressions;
 use engine::model::object::Object;
+use engine::model::words::listed;
+use engine::model::workload::Workload;
 use engine::policy::Action;
-use engine::rules::{Outcome, codes};
+use engine::rules::{Certainty, Outcome, codes};
 use engine::snapshot::{Overlay, View};
 use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
 use manifest::helm_hook::HelmHook;
@@ -19,7 +22,7 @@ use manifest::objects::Item;
 /// An object to judge, and its context.
 pub(super) struct Subject<'c> {
     context: &'c Context<'c>,
-    pub(super) number: usize,
+    pub(super) id: ObjectId,
     known: &'c Item,
     document: OnceCell<Value>,
 }
@@ -36,20 +39,15 @@ impl Document for Subject<'_> {
 
 /// The findings and notices for one object, with their positions.
 pub(super) struct Judged {
-    pub(super) number: usize,
+    pub(super) id: ObjectId,
     pub(super) findings: Vec<(Finding, Spot)>,
     pub(super) notices: Vec<(String, Spot)>,
 }
 
 impl<'c> Subject<'c> {
-    /// The object with the number `number`.
-    pub(super) fn of(context: &'c Context<'c>, number: usize) -> Self {
-        Self {
-            context,
-            number,
-            known: &context.parsed.reading.objects[number],
-            document: OnceCell::new(),
-        }
+    /// The object in its context.
+    pub(super) fn of(context: &'c Context<'c>, id: ObjectId) -> Self {
+        Self { context, id, known: context.parsed.object(id), document: OnceCell::new() }
     }
 
     /// The parts of the document that are kept, parsed on first use.
@@ -80,22 +78,22 @@ impl<'c> Subject<'c> {
             nearer: &nearer,
             made_classes: &parsed.made_classes,
             default_in_doubt: parsed.is_default_in_doubt,
-            batch: Some((&context.order, self.number)),
+            batch: Some((&context.order, self.id.0)),
             ..Overlay::NOTHING
         };
         evaluate(&review, View::new(&parsed.facts, &overlay), effective)
     }
 
-    /// Whether facts about a claim that the object uses are only assumed, or a kustomization that
-    /// was not rendered may change the object.
+    /// Whether facts about a claim that the object uses are only assumed, the object is incomplete,
+    /// or a kustomization that was not rendered may change it.
     pub(super) fn rests_on_an_assumption(&self) -> bool {
-        if self.context.doubt(self.known).is_some() {
+        if self.known.incomplete().is_some() || self.context.doubt(self.known).is_some() {
             return true;
         }
         let Object::Workload(workload) = &self.known.object else {
             return false;
         };
-        self.context.assumed_of(self.number).any(|note| {
+        self.context.assumed_of(self.id).any(|note| {
             !note.is_about_users && workload.template.claims().any(|claim| *claim == note.claim)
         })
     }
@@ -106,15 +104,15 @@ impl<'c> Subject<'c> {
         let verdict = self.verdict(effective, Mode::Propose);
         let (findings, notices) = (verdict.findings, verdict.notices);
         let unused = unused_suppressions::on_object(context, known, &findings);
-        if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty()
-        {
+        let is_silent = findings.is_empty() && notices.is_empty() && unused.is_empty();
+        if is_silent && known.notes.is_empty() && known.incomplete().is_none() {
             return None;
         }
         let annotations = self.spot("metadata.annotations");
         let of_annotations = notices.into_iter().chain(unused).map(|text| (text, annotations));
         let notes = known.notes.iter().map(|note| (note.text.clone(), note.spot));
         let mut judged = Judged {
-            number: self.number,
+            id: self.id,
             findings: Vec::new(),
             notices: of_annotations.chain(notes).collect(),
         };
@@ -143,7 +141,7 @@ impl<'c> Subject<'c> {
     /// Adds to the finding, and to notices, the ambiguous or assumed facts that it depends on.
     fn qualify(&self, finding: &mut Finding) -> Vec<(String, Spot)> {
         let (context, known) = (self.context, self.known);
-        let mut ambiguous = context.ambiguous_of(self.number);
+        let mut ambiguous = context.ambiguous_of(self.id);
         if finding.rule == codes::UNRESOLVED_CLAIM
             && let Some(note) = ambiguous.find(|note| finding.volumes.contains(&note.claim))
         {
@@ -152,7 +150,7 @@ impl<'c> Subject<'c> {
             finding.step = format!("{APPLIED_TOGETHER}.");
         }
         let mut notices = Vec::new();
-        for assumed in context.assumed_of(self.number) {
+        for assumed in context.assumed_of(self.id) {
             let is_about_it =
                 !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
             if is_about_it && finding.volumes.contains(&assumed.claim) {
@@ -170,13 +168,34 @@ impl<'c> Subject<'c> {
             finding.assume("unless the release changes it");
             finding.message += &format!(" {unknown} may change this.");
         }
+        if let Some(incomplete) = known.incomplete() {
+            let fields = listed(&incomplete.fields, "and");
+            // A guess has a condition already.
+            if finding.certainty != Certainty::Assumed {
+                finding.assume("unless the missing part changes it");
+            }
+            finding.message += &format!(" The manifest lacks {fields}, so this is an assumption.");
+        } else if self.depends_on_incomplete(finding) {
+            finding.assume("likely");
+        }
         if let Some(doubt) = context.doubt(known) {
             finding.assume("unless rendering changes it");
             finding.message += &format!(" {doubt}, which was not rendered, may change this.");
         }
         notices
     }
+
+    /// Whether the finding depends on an incomplete workload that uses the same volume.
+    fn depends_on_incomplete(&self, finding: &Finding) -> bool {
+        let uses = |workload: &Workload| {
+            workload.template.claims().any(|claim| finding.volumes.contains(claim))
+        };
+        ABOUT_OTHERS.contains(&finding.rule) && self.context.incomplete().any(uses)
+    }
 }
+
+/// The rules about an object and a workload besides it.
+const ABOUT_OTHERS: [&str; 2] = [codes::WORKLOADS_SHARE_VOLUME, codes::AUTOSCALER_EXCEEDS_VOLUME];
 
 /// The notice that replaces a finding if nobody needs to act on it.
 fn as_notice(known: &Item, finding: &Finding) -> Option<String> {

@@ -46,10 +46,10 @@
 //! let report = parsed.report(|_| true, &policy, &NoFiles, Format::Text);
 //! let found = &report.findings[0];
 //! assert_eq!(found.finding.rule, "rolling-update-overlap");
-//! assert_eq!(found.place.as_ref().map(|it| it.line.number), Some(10));
+//! assert_eq!(found.place.as_ref().map(|place| place.line.number), Some(10));
 //!
 //! let edited = parsed.edits(&policy, None, &NoFiles).files;
-//! let edited = edited.values().next().map(|it| it.after.as_str());
+//! let edited = edited.values().next().map(|edited| edited.after.as_str());
 //! assert!(edited.is_some_and(|text| text.contains("type: Recreate")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -60,6 +60,7 @@ mod findings;
 mod fold;
 mod hints;
 pub mod hunk;
+mod ids;
 mod judge;
 mod line;
 mod made_classes;
@@ -109,8 +110,8 @@ impl Parsed {
             let context = scopes.around(&group);
             let judged = group
                 .iter()
-                .filter(|number| wanted(&self.reading.objects[**number].reference))
-                .filter_map(|number| Subject::of(&context, *number).judge(effective))
+                .filter(|id| wanted(&self.object(**id).reference))
+                .filter_map(|id| Subject::of(&context, *id).judge(effective))
                 .collect();
             findings::place(files, format, &scopes, &context, judged)
         });

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
+use super::ids::TextId;
 use super::neighbours::Neighbours;
 use super::text::Text;
 use engine::model::Text as Name;
@@ -18,7 +19,7 @@ type Named = Option<Name>;
 pub(super) struct Namespaces {
     /// The namespace from `--namespace`.
     given: Option<String>,
-    of_source: HashMap<usize, Named>,
+    of_text: HashMap<TextId, Named>,
     /// The namespaces by folder, including those named in the folders inside it.
     of_folder: HashMap<PathBuf, Named>,
 }
@@ -31,9 +32,9 @@ impl Namespaces {
             let Some(namespace) = &known.reference.namespace else {
                 continue;
             };
-            let number = known.place.source;
-            note(&mut all.of_source, number, namespace);
-            for folder in folders(&texts[number]) {
+            let id = TextId::of(known);
+            note(&mut all.of_text, id, namespace);
+            for folder in folders(&texts[id.0]) {
                 note(&mut all.of_folder, folder.to_owned(), namespace);
             }
         }
@@ -43,14 +44,14 @@ impl Namespaces {
     /// The namespace of objects in the source that name none: that of the kustomization in its
     /// folder, or the one from `--namespace`, or the only one that is named in the same file, in
     /// the same folder and those inside it, or in the folders above.
-    pub(super) fn around(&self, number: usize, text: &Text, neighbours: &Neighbours) -> Name {
+    pub(super) fn around(&self, id: TextId, text: &Text, neighbours: &Neighbours) -> Name {
         let of_kustomization = neighbours.namespace_beside(text);
         if let Some(namespace) = of_kustomization.or(self.given.as_deref()) {
             return namespace.into();
         }
         let of_folders = folders(text).filter_map(|folder| self.of_folder.get(folder));
-        self.of_source
-            .get(&number)
+        self.of_text
+            .get(&id)
             .into_iter()
             .chain(of_folders)
             .next()

@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 
+use super::ids::TextId;
 use super::made_classes::{has_local_path, made_classes, named_classes};
 use super::namespace::note;
 use super::reading::Reading;
-use super::text::Text;
 use engine::model::Text as Name;
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
+use manifest::completeness::Completeness;
 use manifest::objects::Item;
 use report::Unread;
 
@@ -38,14 +39,18 @@ pub struct Parsed {
 pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     let texts = &reading.texts;
     for known in &mut reading.objects {
-        let text = &texts[known.place.source];
+        let id = TextId::of(known);
+        let text = &texts[id.0];
+        if text.doubt.is_some() {
+            // The fields may come from what was not rendered.
+            known.completeness = Completeness::Whole;
+        }
         let release = text.release().and_then(|release| release.namespace.as_deref());
         match text.namespace.as_deref().or(release) {
             Some(namespace) => known.put_into(namespace),
             None => {
-                let number = known.place.source;
                 if let Some(unnamed) = known.unnamed_namespace() {
-                    *unnamed = reading.namespaces.around(number, text, &reading.neighbours);
+                    *unnamed = reading.namespaces.around(id, text, &reading.neighbours);
                 }
             }
         }
@@ -61,13 +66,14 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     let mut texts_of = HashMap::new();
     for known in objects {
         if let Some(origin) = origin(known) {
-            note(&mut texts_of, origin, &known.place.source);
+            note(&mut texts_of, origin, &TextId::of(known));
         }
     }
     texts_of.retain(|_, only| only.is_none());
     let summary = &mut reading.summary;
     summary.judged = objects.iter().filter(|known| known.is_judged()).count();
     summary.facts = objects.len() - summary.judged;
+    summary.incomplete = objects.iter().filter(|known| known.incomplete().is_some()).count();
     summary.unreadable = reading.unread.len();
     Parsed {
         facts_have_classes: !facts.view().storage_classes().is_empty(),
@@ -90,11 +96,6 @@ impl Parsed {
     /// Whether several kustomizations take an object of its kind from the same file.
     pub(super) fn is_shared(&self, known: &Item) -> bool {
         origin(known).is_some_and(|origin| self.shared.contains(&origin))
-    }
-
-    /// The text that contains the object.
-    pub(super) fn text(&self, known: &Item) -> &Text {
-        &self.reading.texts[known.place.source]
     }
 }
 

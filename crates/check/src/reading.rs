@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::files::Files;
+use super::ids::TextId;
 use super::namespace::Namespaces;
 use super::neighbours::Neighbours;
 use super::text::Text;
@@ -75,14 +76,24 @@ impl Reading {
                 self.unread.push(found);
             }
         }
+        let mut nameless = HashMap::new();
         for mut item in read.items {
             item.place.source += first;
             let text = &texts[item.place.source];
-            if item.missing.is_some() || self.neighbours.have_as_patch(text) {
+            if item.is_part() || self.neighbours.have_as_patch(text) {
                 summary.fragments += 1;
-            } else {
-                self.objects.push(item);
+                continue;
             }
+            if item.reference.name.is_empty() {
+                // Two objects without a name are not one object.
+                let count = nameless.entry((item.place.source, item.object.kind())).or_insert(0);
+                *count += 1;
+                item.call(&match count {
+                    1 => "(no name)".to_owned(),
+                    count => format!("(no name {count})"),
+                });
+            }
+            self.objects.push(item);
         }
         for mut delivery in read.deliveries {
             delivery.place.source += first;
@@ -98,7 +109,7 @@ impl Reading {
     pub fn namespaces(&self, first: usize) -> Vec<String> {
         let texts = self.texts.iter().enumerate().skip(first);
         let around = |(number, text): (usize, &Text)| {
-            let found = || self.namespaces.around(number, text, &self.neighbours);
+            let found = || self.namespaces.around(TextId(number), text, &self.neighbours);
             text.namespace.clone().unwrap_or_else(|| found().into())
         };
         texts.map(around).collect()

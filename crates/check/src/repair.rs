@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::files::Files;
+use super::ids::TextId;
 use super::judge::Subject;
 use super::merge_patch;
 use super::parse::Parsed;
@@ -57,7 +58,8 @@ pub struct Edited {
 
 impl Parsed {
     /// Repairs every object that has a remedy, with `remedy` in place of the one that the policy
-    /// chooses.
+    /// chooses. Objects about which something is only assumed are repaired if `remedy` is right for
+    /// every class.
     pub fn edits(
         &self,
         effective: &EffectivePolicy,
@@ -65,8 +67,8 @@ impl Parsed {
         files: &dyn Files,
     ) -> Edits {
         let mut edits = Edits::default();
-        let repairable = self.repairable(effective, Mode::Repair { remedy });
-        for of_file in repairable.chunk_by(|a, b| a.known.place.source == b.known.place.source) {
+        let repairable = self.repairable(effective, remedy);
+        for of_file in repairable.chunk_by(|a, b| TextId::of(a.known) == TextId::of(b.known)) {
             let text = self.text(of_file[0].known);
             match text.release() {
                 Some(release) => {
@@ -83,17 +85,22 @@ impl Parsed {
         edits
     }
 
-    fn repairable(&self, effective: &EffectivePolicy, mode: Mode) -> Vec<Repairable<'_>> {
+    fn repairable(
+        &self,
+        effective: &EffectivePolicy,
+        remedy: Option<RemedyChoice>,
+    ) -> Vec<Repairable<'_>> {
+        let repairs_guesses = remedy.is_some_and(RemedyChoice::suits_every_class);
         let scopes = Scopes::of(self);
         let mut repairable = Vec::new();
-        for numbers in scopes.groups() {
-            let context = scopes.around(&numbers);
-            let sure = numbers
+        for ids in scopes.groups() {
+            let context = scopes.around(&ids);
+            let subjects = ids
                 .iter()
-                .map(|number| Subject::of(&context, *number))
-                .filter(|subject| !subject.rests_on_an_assumption());
-            repairable.extend(sure.filter_map(|subject| {
-                let verdict = subject.verdict(effective, mode);
+                .map(|id| Subject::of(&context, *id))
+                .filter(|subject| repairs_guesses || !subject.rests_on_an_assumption());
+            repairable.extend(subjects.filter_map(|subject| {
+                let verdict = subject.verdict(effective, Mode::Repair { remedy });
                 let remedies: Vec<&str> = verdict
                     .findings
                     .iter()
@@ -101,7 +108,7 @@ impl Parsed {
                     .map(|proposal| proposal.remedy.name)
                     .collect();
                 Some(Repairable {
-                    known: &self.reading.objects[subject.number],
+                    known: self.object(subject.id),
                     patch: verdict.patch?,
                     remedies: remedies.join(", "),
                     document: subject.document().clone(),

@@ -37,8 +37,8 @@
 //! let found = cases(input, |_| HashMap::new());
 //! assert_eq!(found[0].cause, "unbound-claim");
 //!
-//! let line = explain("Multi-Attach error for volume \"pv-1\"").ok_or("unknown")?;
-//! assert!(line.causes.iter().any(|code| code == "rollout-overlap"));
+//! let explained = explain("Multi-Attach error for volume \"pv-1\"");
+//! assert!(explained.known[0].causes.iter().any(|code| code == "rollout-overlap"));
 //! # Ok(())
 //! # }
 //! ```

@@ -37,7 +37,7 @@ pub struct Exclude(Gitignore);
 
 /// A glob that cannot be understood.
 #[derive(Debug, thiserror::Error)]
-#[error("--exclude \"{glob}\" is no glob: {source}.")]
+#[error("--exclude \"{glob}\" is not a glob: {source}.")]
 pub struct ExcludeError {
     glob: String,
     source: ignore::Error,
@@ -355,7 +355,7 @@ mod tests {
         let named = find_in(&[&root.join("go/vendor")]);
         assert_eq!(names(&named, root), ["go/vendor/d.yaml"]);
         let error = Exclude::new(["a{b"]).unwrap_err().to_string();
-        assert!(error.starts_with("--exclude \"a{b\" is no glob: "), "{error}");
+        assert!(error.starts_with("--exclude \"a{b\" is not a glob: "), "{error}");
     }
 
     #[test]

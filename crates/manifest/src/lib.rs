@@ -21,6 +21,7 @@
 //! ```
 
 mod builder;
+pub mod completeness;
 pub mod decode;
 pub mod delivery;
 pub mod edit;
@@ -29,7 +30,6 @@ pub mod facts;
 pub mod field_index;
 #[cfg(feature = "files")]
 pub mod find;
-mod fragment;
 pub mod helm_hook;
 pub mod kustomization;
 mod lenient;

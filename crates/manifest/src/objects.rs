@@ -3,10 +3,10 @@
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 
+use super::completeness::{Completeness, Incomplete, Missing};
 use super::delivery::{Delivery, Role};
 use super::error::{Fault, Problem, ReadError, RenderedFrom};
 use super::field_index::FieldIndex;
-use super::fragment;
 use super::helm_hook::HelmHook;
 use super::locate::{Spot, locate, path_to};
 use super::read::{Position, located, read};
@@ -30,8 +30,8 @@ pub struct Item {
     pub reference: ObjectRef,
     /// The object.
     pub object: Object,
-    /// The first required field that it lacks; without it, it is only a part of an object.
-    pub missing: Option<&'static str>,
+    /// Whether it has all required fields.
+    pub completeness: Completeness,
     /// The Helm hook that it is, if it is one.
     pub hook: Option<HelmHook>,
     /// The Helm template from which it was rendered.
@@ -61,6 +61,25 @@ impl Item {
             *unnamed = namespace.into();
             self.reference.namespace = Some(namespace.into());
         }
+    }
+
+    /// Whether it is only a part of an object.
+    pub const fn is_part(&self) -> bool {
+        matches!(self.completeness, Completeness::Part(_))
+    }
+
+    /// The required fields that it lacks, if the rest can be judged.
+    pub const fn incomplete(&self) -> Option<&Incomplete> {
+        match &self.completeness {
+            Completeness::Incomplete(incomplete) => Some(incomplete),
+            Completeness::Whole | Completeness::Part(_) => None,
+        }
+    }
+
+    /// Gives it a name, also in its reference.
+    pub fn call(&mut self, name: &str) {
+        self.object.metadata_mut().name = name.into();
+        self.reference.name = name.into();
     }
 
     /// Whether it is a hook that never runs at the same time as the rest of its release.
@@ -147,21 +166,20 @@ fn outcome(file: &str, place: Position, manifest: &Manifest<'_, '_>, outlines: b
         return Outcome::Template;
     }
     let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
-    let missing = fragment::missing(tree, id, kind, manifest.api_version);
+    let missing = Missing::of(manifest, kind);
     match decode(manifest, kind) {
         Ok(object) => Outcome::Item(Box::new(Item {
             place,
             start: part.start + tree.node(id).start as usize,
             reference: reference(manifest, &object),
-            missing: missing.or_else(|| is_nameless(&object).then_some("metadata.name")),
+            completeness: missing.completeness(manifest, &object),
             object,
             hook: HelmHook::of(tree, id),
             template: part.template().map(Into::into),
             outline: if outlines { FieldIndex::of(tree, id, part) } else { FieldIndex::default() },
             notes: notes(manifest, gone),
         })),
-        // A patch may have any value in the place of a list or a number.
-        Err(_) if missing.is_some() || template::is_template(part.text) => Outcome::Template,
+        Err(_) if missing.may_be_patch() || template::is_template(part.text) => Outcome::Template,
         Err(fault) => {
             let rendered = rendered_from(manifest, fault.at).map(Box::new);
             let error = located(file, tree.lines(), part, fault);
@@ -231,20 +249,8 @@ fn reference(manifest: &Manifest<'_, '_>, object: &Object) -> ObjectRef {
     }
 }
 
-/// Whether other objects cannot refer to the object. Objects in a namespace may have a prefix
-/// instead of a name.
-fn is_nameless(object: &Object) -> bool {
-    let metadata = object.metadata();
-    metadata.name.is_empty()
-        && (metadata.generate_name.is_empty() || !object.kind().is_namespaced())
-}
-
 fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
     let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
-    let line = |key| {
-        let (line, _) = tree.lines().line_and_column(tree.node(key).start as usize);
-        line + part.line - 1
-    };
     let mut notes = Vec::new();
     if let Some(Gone { successor, since }) = gone {
         notes.push(Note {
@@ -260,12 +266,12 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
     for repeated in tree.repeated(id) {
         let node = tree.node(repeated.second);
         let key = tree.key_text(repeated.second).unwrap_or_default();
-        // The user does not see the lines of rendered output.
-        let times = if part.template().is_some() {
-            "is set twice".to_owned()
-        } else {
-            let (first, second) = (line(repeated.first), line(repeated.second));
-            format!("is set on line {first} and again on line {second}")
+        let line = |key| manifest.line(tree.node(key).start as usize);
+        let times = match (line(repeated.first), line(repeated.second)) {
+            (Some(first), Some(second)) => {
+                format!("is set on line {first} and again on line {second}")
+            }
+            _ => "is set twice".to_owned(),
         };
         let text =
             format!("The key \"{key}\" {times}; the last one counts. Remove one of the two.");
@@ -281,7 +287,7 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
 #[cfg(test)]
 mod tests {
     use super::super::source::Source;
-    use super::read_objects;
+    use super::{Completeness, read_objects};
 
     /// The result of [`read_objects`] for a text: the reference, missing field and notes of each
     /// item, then the rest.
@@ -291,8 +297,11 @@ mod tests {
             .items
             .iter()
             .map(|item| {
-                let missing =
-                    item.missing.map_or_else(String::new, |field| format!(" without {field}"));
+                let missing = match &item.completeness {
+                    Completeness::Whole => String::new(),
+                    Completeness::Incomplete(incomplete) => format!(": {}", incomplete.text),
+                    Completeness::Part(field) => format!(" without {field}"),
+                };
                 let notes: Vec<&str> = item.notes.iter().map(|note| note.text.as_str()).collect();
                 format!("{}{missing}{}", item.reference, notes.concat())
             })
@@ -307,7 +316,13 @@ mod tests {
     #[test]
     fn every_object_is_sorted() {
         const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n";
-        const WHOLE: &str = "selector: {}, template: {spec: {}}";
+        const WHOLE: &str = "selector: {}, template: {metadata: {labels: {a: b}}, spec: {}}";
+        const REST: &str = "The rest is judged, and each finding on it is an assumption.";
+        let abridged = |pod: &str| {
+            format!(
+                "apiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n    spec: {{{pod}}}\n"
+            )
+        };
         let deployment = |rest: &str| format!("{DEPLOYMENT}spec: {{{rest}, {WHOLE}}}\n");
         let claim = |modes: &str| {
             format!(
@@ -349,7 +364,24 @@ mod tests {
             (deployment("replicas: 1") + "sops: {mac: x}\n", "template"),
             (
                 format!("{DEPLOYMENT}spec: {{replicas: 2}}\n"),
-                "Deployment web without spec.selector",
+                "Deployment web without spec.template.spec",
+            ),
+            (abridged("containers: [{name: a}]"), "Deployment  without metadata.name"),
+            (
+                abridged("containers: [{image: a}]"),
+                "Deployment : metadata.name (line 1), spec.selector (line 3) and spec.template.metadata.labels (line 4) are missing, and the API server requires them. REST",
+            ),
+            (
+                format!("# Source: web/templates/web.yaml\n{}", deployment("replicas: 1").replace("labels: {a: b}", "")),
+                "Deployment web: spec.template.metadata.labels is missing, and the API server requires it. REST",
+            ),
+            (
+                claim("[ReadWriteOnce]").replace("name: c", "labels: {}"),
+                "PersistentVolumeClaim : metadata.name (line 3) is missing, and the API server requires it. REST",
+            ),
+            (
+                claim("[ReadWriteOnce]").replace("name: c", "generateName: c-"),
+                "PersistentVolumeClaim c-*",
             ),
             (format!("{DEPLOYMENT}spec: {{replicas: two}}\n"), "template"),
             (
@@ -396,7 +428,7 @@ mod tests {
             ("replicas: 1\nreplicas: 2\n".to_owned(), "other"),
         ];
         for (text, expected) in table {
-            assert_eq!(summary(&text), expected, "{text}");
+            assert_eq!(summary(&text), expected.replace("REST", REST), "{text}");
         }
     }
 

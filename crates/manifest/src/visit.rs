@@ -18,6 +18,15 @@ pub struct Manifest<'a, 't> {
     pub part: &'a Part<'t>,
 }
 
+impl Manifest<'_, '_> {
+    /// The line of the file that contains the byte `at` of the document; `None` for rendered
+    /// output, whose lines the user does not see.
+    pub(super) fn line(&self, at: usize) -> Option<usize> {
+        let (line, _) = self.tree.lines().line_and_column(at);
+        self.part.template().is_none().then(|| line + self.part.line - 1)
+    }
+}
+
 /// Calls `each` with every object of the document and with its index in the list and in the lists
 /// inside it. Returns the number of values that are not Kubernetes objects.
 pub(super) fn visit<'t>(

@@ -92,7 +92,7 @@ pub fn contents() -> String {
     .to_string()
 }
 
-/// The explanation of an error line, or `null`.
+/// What an error line means.
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen)]
 pub fn explain(line: &str) -> String {
     json!(diagnosis::explain(line)).to_string()
@@ -140,7 +140,8 @@ impl Checked {
         })
     }
 
-    /// The summary as a sentence, the objects with their findings, and further messages as HTML.
+    /// The summary as a sentence, the objects with their findings, and messages before and after
+    /// them as HTML.
     /// The parts of a finding that are shown only when it is opened are in [`Self::details`].
     pub fn verdict(&self) -> String {
         let mut count = 0;
@@ -166,6 +167,7 @@ impl Checked {
         json!({
             "summary": report::summary(&self.report) + why_nothing_was_judged(&self.report),
             "objects": objects.collect::<Vec<_>>(),
+            "incomplete": self.report.incomplete(),
             "asides": self.report.asides(),
         })
         .to_string()

@@ -1,5 +1,5 @@
 use engine::model::object::Object;
-use engine::rules::codes;
+use engine::rules::{RULES, codes};
 use engine::storage::Catalog;
 use manifest::objects::read_objects;
 use serde_json::Value;
@@ -89,9 +89,51 @@ fn what_cannot_be_judged_is_said() {
         let refused = Checked::new(example(), facts, 0.0).map(|checked| checked.verdict());
         assert!(refused.is_err_and(|error| error.contains(problem)));
     }
-    assert_eq!(explain("Back-off pulling image"), "null");
+    assert!(explain("Back-off pulling image").contains("\"known\":[]"));
     let line = "AttachVolume.Attach failed for volume \"pv-1\" : already attached to n1";
     assert!(explain(line).contains("kubectl get pv pv-1"));
+}
+
+/// Rules without such an example: one compares two versions of an object, and one is about live
+/// nodes.
+const WITHOUT_EXAMPLE: [&str; 2] = [codes::ACCESS_MODE_CHANGE, codes::FENCING_LIVE_NODE];
+
+#[test]
+fn the_example_of_each_rule_gives_the_rule() {
+    let without: Vec<&str> = RULES
+        .iter()
+        .filter(|rule| {
+            let documentation = rule.documentation();
+            let (_, example) =
+                documentation.split_once("# Example\n\n```yaml\n").unwrap_or_default();
+            let (text, _) = example.split_once("```").unwrap_or_default();
+            !rules(&checked(text, "")).contains(&rule.code)
+        })
+        .map(|rule| rule.code)
+        .collect();
+    assert_eq!(without, WITHOUT_EXAMPLE);
+}
+
+#[test]
+fn an_abridged_manifest_is_judged_as_far_as_it_goes() {
+    let abridged = example()
+        .replace("  selector:\n    matchLabels: {app: web}\n", "")
+        .replace("metadata:\n  name: web\n", "");
+    let verdict = |text: &str| -> Value {
+        serde_json::from_str(&checked(text, CLUSTERS[0].facts).verdict()).unwrap()
+    };
+    const SAID: &str = "Deployment (no name): metadata.name (line 11) and spec.selector (line 13) are missing, and the API server requires them.";
+    let found = verdict(&abridged);
+    let finding = &found["objects"][0]["findings"][0];
+    assert_eq!(finding["severity"], "warning");
+    assert!(finding["brief"].as_str().unwrap().contains("(unless the missing part changes it)"));
+    // With nothing to find, the page still says that the object is incomplete.
+    let clean = verdict(&abridged.replace("replicas: 1", "strategy: {type: Recreate}"));
+    assert_eq!(clean["objects"], json!([]));
+    for verdict in [found, clean] {
+        assert!(verdict["incomplete"].as_str().unwrap().contains(SAID), "{verdict}");
+        assert!(verdict["summary"].as_str().unwrap().contains("2 objects (1 incomplete)"));
+    }
 }
 
 #[test]

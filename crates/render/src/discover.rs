@@ -114,7 +114,7 @@ fn hidden(files: &[Hidden]) -> impl Iterator<Item = NotJudged> {
     let objects = read
         .items
         .iter()
-        .filter(|item| item.missing.is_none())
+        .filter(|item| !item.is_part())
         .filter(|item| matches!(item.object, Object::Workload(_) | Object::Autoscaler(_)))
         .map(|item| item.place.source);
     let releases = read

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use super::{Located, Place, Report, Severity, safe, words};
+use super::{Located, Notice, Place, Report, Severity, safe, words};
 
 pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::Result<()> {
     if !summary {
@@ -11,6 +11,9 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
             let case = &stuck.case;
             let (cause, claim, title) = (case.cause, words::claim(case), case.title);
             writeln!(out, "stuck[{cause}] {claim}: {title}")?;
+        }
+        for notice in &report.incomplete {
+            writeln!(out, "{}", note(notice))?;
         }
         for (severity, located) in report.reported() {
             writeln!(out, "{}", line(severity, located))?;
@@ -22,8 +25,7 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
             writeln!(out, "{place}suppressed[{rule}] {object}: {reason}")?;
         }
         for notice in &report.notices {
-            let place = at(notice.place.as_ref());
-            writeln!(out, "{place}note {}", notice.sentence())?;
+            writeln!(out, "{}", note(notice))?;
         }
         for exception in &report.overrides {
             writeln!(out, "override {exception}")?;
@@ -36,6 +38,10 @@ pub(super) fn write(report: &Report, summary: bool, out: &mut dyn Write) -> io::
         }
     }
     writeln!(out, "{}", words::summary(report))
+}
+
+fn note(notice: &Notice) -> String {
+    format!("{}note {}", at(notice.place.as_ref()), notice.sentence())
 }
 
 /// A finding on one line.

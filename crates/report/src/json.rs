@@ -15,6 +15,11 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     });
     let found = report.found().map(|(_, located)| finding(located));
     let suppressed = report.suppressed().map(|(_, located)| finding(located));
+    let incomplete = report.incomplete.iter().map(|about| {
+        let mut json = notice(about);
+        json["incomplete"] = true.into();
+        json
+    });
     let json = json!({
         "cluster": cluster,
         "stuck": report.stuck,
@@ -22,7 +27,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         "overrides": report.overrides,
         "open": report.open,
         "suppressed": suppressed.collect::<Vec<_>>(),
-        "notices": report.notices.iter().map(notice).collect::<Vec<_>>(),
+        "notices": incomplete.chain(report.notices.iter().map(notice)).collect::<Vec<_>>(),
         "errors": report.unread.iter().map(unread).collect::<Vec<_>>(),
         "notJudged": report.not_judged,
         "unopened": unopened(report),

@@ -1,7 +1,7 @@
 //! Reports as JUnit XML: a file is a suite, a rule on an object is a test.
 //!
 //! Viewers show only the first failure of a test, so each finding is its own test. An object
-//! without findings is one test that passes.
+//! without findings is one test that passes, or is skipped if the object is incomplete.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use quick_junit::{NonSuccessKind, Report as Tests, TestCase, TestCaseStatus, TestSuite};
 
 use super::concise::at;
-use super::{Located, Place, Report, Severity};
+use super::{Located, Notice, Place, Report, Severity};
 
 /// The suite of objects that came from no file.
 const CLUSTER: &str = "cluster";
@@ -24,13 +24,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         cases.push(case(unread.place(), &unread.file, status));
     }
     for one in &report.not_judged {
-        let mut status = if report.must_be_complete {
-            TestCaseStatus::non_success(NonSuccessKind::Error)
-        } else {
-            TestCaseStatus::skipped()
-        };
-        status.set_type("not-judged");
-        status.set_message(one.reason.as_str());
+        let mut status = not_judged(report, &one.reason);
         if let Some(command) = &one.command {
             status.set_description(format!("Run {command}"));
         }
@@ -38,6 +32,12 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         cases.push(case(one.name(), &one.place, status));
     }
     let mut reported: BTreeSet<(&str, String)> = BTreeSet::new();
+    for notice in &report.incomplete {
+        let (file, about) = (file(notice.place.as_ref()), about(notice));
+        let status = not_judged(report, &notice.text);
+        suites.entry(file).or_default().push(case(format!("{about}: incomplete"), file, status));
+        reported.insert((file, about));
+    }
     for located in &report.findings {
         let Some(status) = status(located) else {
             continue;
@@ -55,10 +55,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         suites.entry(file).or_default().push(case);
     }
     for notice in &report.notices {
-        let file = file(notice.place.as_ref());
-        let about = notice.object.as_ref().map_or_else(|| "policy".to_owned(), ToString::to_string);
-        let name = format!("{about}: note");
-        let mut case = case(name, file, TestCaseStatus::success());
+        let (file, about) = (file(notice.place.as_ref()), about(notice));
+        let mut case = case(format!("{about}: note"), file, TestCaseStatus::success());
         let (place, text) = (at(notice.place.as_ref()), &notice.text);
         case.set_system_out(format!("{place}note: {text}"));
         reported.insert((file, about));
@@ -87,6 +85,29 @@ fn file(place: Option<&Place>) -> &str {
     place.map_or(CLUSTER, |place| place.file.as_str())
 }
 
+/// The object, or the policy, that the notice is about.
+fn about(notice: &Notice) -> String {
+    notice.object.as_ref().map_or_else(|| "policy".to_owned(), ToString::to_string)
+}
+
+fn skipped(reason: String) -> TestCaseStatus {
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(reason);
+    status
+}
+
+/// The result of a test of something that was not judged, or not completely.
+fn not_judged(report: &Report, reason: &str) -> TestCaseStatus {
+    let mut status = if report.must_be_complete {
+        TestCaseStatus::non_success(NonSuccessKind::Error)
+    } else {
+        TestCaseStatus::skipped()
+    };
+    status.set_type("not-judged");
+    status.set_message(reason);
+    status
+}
+
 fn case(name: String, file: &str, status: TestCaseStatus) -> TestCase {
     let mut case = TestCase::new(name, status);
     case.set_classname(file);
@@ -98,14 +119,9 @@ fn case(name: String, file: &str, status: TestCaseStatus) -> TestCase {
 /// is in the output.
 fn status(located: &Located) -> Option<TestCaseStatus> {
     let finding = &located.finding;
-    let skipped = |reason: String| {
-        let mut status = TestCaseStatus::skipped();
-        status.set_message(reason);
-        Some(status)
-    };
     match (Severity::of(finding.action), &finding.suppressed) {
         (_, None) if located.is_new == Some(false) => {
-            skipped("The earlier report has it too.".to_owned())
+            Some(skipped("The earlier report has it too.".to_owned()))
         }
         (Some(Severity::Error), _) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
@@ -116,7 +132,7 @@ fn status(located: &Located) -> Option<TestCaseStatus> {
             Some(status)
         }
         (Some(Severity::Warning), _) => Some(TestCaseStatus::success()),
-        (None, Some(reason)) => skipped(reason.to_string()),
+        (None, Some(reason)) => Some(skipped(reason.to_string())),
         (None, None) => None,
     }
 }

@@ -79,6 +79,9 @@ pub struct Report {
     /// The findings in the order in which they are reported, including those that the policy
     /// ignores, with [`Action::Ignore`].
     pub findings: Vec<Located>,
+    /// The notices about objects that lack required fields, and whose findings are therefore
+    /// assumptions. They come before the findings.
+    pub incomplete: Vec<Notice>,
     /// Further notices, for example about annotations or about the way a manifest is written.
     pub notices: Vec<Notice>,
     /// The files or documents that could not be read.
@@ -302,6 +305,8 @@ pub struct Summary {
     pub files: usize,
     /// The number of judged objects.
     pub judged: usize,
+    /// The number of judged objects that lack fields that the API server requires.
+    pub incomplete: usize,
     /// The number of objects that were only facts: classes, volumes, nodes and others.
     pub facts: usize,
     /// The number of objects of each kind that has no pods and no volumes.
@@ -310,8 +315,7 @@ pub struct Summary {
     pub others: usize,
     /// The number of rendered charts and kustomizations.
     pub rendered: usize,
-    /// The number of parts of objects: patches, and objects that the API server would refuse as
-    /// incomplete.
+    /// The number of parts of objects, such as patches.
     pub fragments: usize,
     /// The number of volumes for which pods wait now, and that only a command can free.
     #[serde(skip_serializing_if = "is_zero")]
@@ -440,6 +444,12 @@ impl Report {
         safe::lines(&html).into_owned()
     }
 
+    /// The notices about incomplete objects, which come before the findings.
+    pub fn incomplete(&self) -> String {
+        let html = html::incomplete(&self.made_safe()).into_string();
+        safe::lines(&html).into_owned()
+    }
+
     /// The contents of the report other than findings.
     pub fn asides(&self) -> String {
         let html = html::asides(&self.made_safe()).into_string();
@@ -487,7 +497,10 @@ impl Report {
 
     /// Whether everything that could have had findings was judged, with all facts.
     pub const fn is_complete(&self) -> bool {
-        self.not_judged.is_empty() && self.unread.is_empty() && self.open.is_empty()
+        self.not_judged.is_empty()
+            && self.unread.is_empty()
+            && self.open.is_empty()
+            && self.incomplete.is_empty()
     }
 
     /// The errors and warnings.

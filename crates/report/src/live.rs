@@ -7,7 +7,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use doctor::diagnosis::{CaseEntry, Purpose};
+use doctor::diagnosis::CaseEntry;
 use engine::model::object::ObjectRef;
 
 /// The cluster that a report is about, and the time.
@@ -39,16 +39,6 @@ impl Stuck {
     /// Whether it is new and somebody has to act on it.
     pub fn fails(&self) -> bool {
         !self.case.passes && self.is_new != Some(false)
-    }
-
-    /// The safest command that ends the wait, and its cost.
-    pub(super) fn way_out(&self) -> Option<(&str, &str)> {
-        let step = self
-            .case
-            .steps
-            .iter()
-            .find(|step| step.purpose == Purpose::WayOut && step.command.is_some())?;
-        Some((step.command.as_deref()?, &step.text))
     }
 }
 

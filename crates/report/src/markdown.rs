@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 
 use super::live::Stuck;
-use super::{Fix, Located, Report, Severity, words};
+use super::{Fix, Located, Notice, Report, Severity, words};
 use engine::verdict::Proposal;
 
 /// The first line of every comment; it is not shown.
@@ -29,11 +29,13 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let (place, message) = (code(&unread.place()), prose(&unread.message));
         format!("\n**error** {place}: {message}\n")
     });
-    let notices = report.notices.iter().map(|notice| line("note", &notice.sentence()));
+    let notice = |notice: &Notice| line("note", &notice.sentence());
+    let incomplete = report.incomplete.iter().map(notice);
+    let notices = report.notices.iter().map(notice);
     let not_judged =
         words::not_judged(report).into_iter().map(|sentence| line("not judged", &sentence));
     let mut left_out = 0;
-    let entries = stuck.chain(findings).chain(unread).chain(notices);
+    let entries = stuck.chain(incomplete).chain(findings).chain(unread).chain(notices);
     for entry in entries.chain(not_judged).chain(overrides).chain(open) {
         if page.len() + entry.len() > LONGEST {
             left_out += 1;
@@ -50,14 +52,19 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 fn stuck(stuck: &Stuck) -> String {
     let case = &stuck.case;
-    let command =
-        stuck.way_out().map(|(command, cost)| format!("\n{}\n\n{}\n", code(command), prose(cost)));
+    let steps: String = case
+        .safest()
+        .into_iter()
+        .map(|step| {
+            let command = step.command.as_deref().map(|command| format!("{}\n\n", code(command)));
+            format!("\n{}{}\n", command.unwrap_or_default(), prose(&step.text))
+        })
+        .collect();
     format!(
-        "\n**stuck now** `{}` {}\n\n{}\n{}",
+        "\n**stuck now** `{}` {}\n\n{}\n{steps}",
         case.cause,
         prose(&format!("{}: {}", words::claim(case), case.title)),
         prose(&case.explanation),
-        command.unwrap_or_default(),
     )
 }
 

@@ -288,7 +288,7 @@ impl Report {
         report.overrides.iter_mut().for_each(clean_override);
         report.open.iter_mut().for_each(clean);
         report.findings.iter_mut().for_each(clean_finding);
-        for notice in &mut report.notices {
+        for notice in report.incomplete.iter_mut().chain(&mut report.notices) {
             notice.object.iter_mut().for_each(clean_object);
             notice.place.iter_mut().for_each(clean_place);
             clean(&mut notice.text);

@@ -22,7 +22,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         .map(|sentence| notification("error", &sentence, None));
     let unread: Vec<Value> = report.unread.iter().map(unread).chain(not_judged).collect();
     let is_failed = report.must_be_complete && !report.is_complete();
-    let notices: Vec<Value> = report.notices.iter().map(notice).collect();
+    let notices: Vec<Value> = report.incomplete.iter().chain(&report.notices).map(notice).collect();
     let sarif = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",

@@ -11,7 +11,10 @@ use annotate_snippets::{
 
 use super::live::{Owner, Stuck};
 use super::words::folded;
-use super::{Excerpt, Line, Located, Place, Report, Severity, Style, WIDEST, concise, safe, words};
+use super::{
+    Excerpt, Line, Located, Notice, Place, Report, Severity, Style, WIDEST, concise, safe, words,
+};
+use doctor::diagnosis::Purpose;
 use engine::model::words::some;
 use engine::remedy::REMEDIES;
 use engine::rules::SETTLE;
@@ -64,8 +67,8 @@ struct Said<'r> {
     helps: Vec<(&'r str, String)>,
 }
 
-/// Prints a block for each stuck volume and each object with findings, then suppressions and
-/// notices. The blocks of a cluster are grouped by namespace.
+/// Prints the notices about incomplete objects, a block for each stuck volume and each object with
+/// findings, then suppressions and other notices. The blocks of a cluster are grouped by namespace.
 fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let renderer =
         if style.colour { Renderer::styled() } else { Renderer::plain() }.term_width(style.width);
@@ -73,6 +76,13 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     let print = |group: Group<'_>, to: &mut dyn Write| {
         writeln!(to, "{}\n", without_empty_frame(&renderer.render(&[group])))
     };
+    let notice = |notice: &Notice, to: &mut dyn Write| {
+        let group = Group::with_title(Level::NOTE.primary_title(notice.sentence()));
+        print(group.elements(notice.place.as_ref().map(origin)), to)
+    };
+    for incomplete in &report.incomplete {
+        notice(incomplete, out)?;
+    }
     let mut in_lines = 0;
     for section in words::sections(report) {
         if let Some(counts) = section.counts {
@@ -105,9 +115,8 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         let group = Group::with_title(Level::INFO.with_name("suppressed").primary_title(title));
         print(group.elements(located.place.as_ref().map(origin)), out)?;
     }
-    for notice in &report.notices {
-        let group = Group::with_title(Level::NOTE.primary_title(notice.sentence()));
-        print(group.elements(notice.place.as_ref().map(origin)), out)?;
+    for other in &report.notices {
+        notice(other, out)?;
     }
     let not_judged = words::not_judged(report);
     for sentence in &not_judged {
@@ -138,7 +147,11 @@ fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         rows.extend(section.stuck.into_iter().map(|stuck| {
             let case = &stuck.case;
             let name = if case.passes { "waits" } else { "stuck" };
-            let command = stuck.way_out().map(|(command, _)| command.to_owned());
+            // A row has no place for what must stand before a command.
+            let command = match case.safest()[..] {
+                [only] => only.command.clone(),
+                _ => None,
+            };
             let namespace = &case.volume.namespace;
             [
                 namespace.to_string(),
@@ -383,11 +396,14 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
     group = group.element(note(&words::waiting(case), style));
     group = group.element(note(&case.explanation, style));
     group = group.elements(owner_notes(stuck.owner.as_ref(), style));
-    let way_out = stuck.way_out().map(|(command, cost)| {
-        let run = Level::HELP.message(format!("run: {command}"));
-        [run, note(&format!("costs: {cost}"), style)]
-    });
-    group.elements(way_out.into_iter().flatten())
+    group.elements(case.safest().into_iter().flat_map(|step| match &step.command {
+        Some(command) => {
+            let verb = if step.purpose == Purpose::Before { "first" } else { "run" };
+            let run = Level::HELP.message(format!("{verb}: {command}"));
+            vec![run, note(&format!("costs: {}", step.text), style)]
+        }
+        None => vec![note(&step.text, style)],
+    }))
 }
 
 /// The owner of the object, and the command that shows what to change there, on its own line for
@@ -441,7 +457,7 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style, said: &mut Said
 fn elsewhere(located: &Located) -> Option<String> {
     let templates = located.also.iter().filter_map(|(_, place)| place.template.clone());
     let named = some(templates.collect());
-    (!named.is_empty()).then(|| format!("the same in what is rendered from {named}"))
+    (!named.is_empty()).then(|| format!("the same line in the output of {named}"))
 }
 
 /// The message without the sentence about settling an assumption, if that was printed before.
@@ -455,7 +471,7 @@ fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
 /// The note for a finding that has the same text as an earlier one.
 fn again(located: &Located) -> String {
     match located.template() {
-        Some(template) => format!("the same in what is rendered from {template}"),
+        Some(template) => format!("the same finding in the output of {template}"),
         None => "the same again".to_owned(),
     }
 }

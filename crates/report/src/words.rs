@@ -28,7 +28,11 @@ pub fn summary(report: &Report) -> String {
         text += &format!("; {}", amount(summary.notices, "note"));
     }
     let judged = amount(summary.judged, "object");
-    text += &format!(". {judged} checked in {}", origin(summary));
+    let incomplete = match summary.incomplete {
+        0 => String::new(),
+        number => format!(" ({number} incomplete)"),
+    };
+    text += &format!(". {judged}{incomplete} checked in {}", origin(summary));
     if !summary.skipped.is_empty() {
         text += &format!(", {}", skipped(&summary.skipped));
     }
@@ -47,8 +51,11 @@ fn findings(report: &Report) -> String {
     let summary = &report.summary;
     let is_all = report.not_judged.is_empty() && report.unread.is_empty();
     match (summary.deny + summary.fix, summary.warn, summary.compared.is_some()) {
-        (0, 0, false) if is_all => "No findings".to_owned(),
-        (0, 0, true) if is_all => "No new findings".to_owned(),
+        (0, 0, is_compared) if is_all => format!(
+            "No {}findings{}",
+            if is_compared { "new " } else { "" },
+            if summary.incomplete > 0 { " in the judged parts" } else { "" },
+        ),
         (0, 0, false) => "Nothing found in the rest".to_owned(),
         (0, 0, true) => "Nothing new found in the rest".to_owned(),
         (errors, warnings, true) => format!("New: {}", severities(errors, warnings)),

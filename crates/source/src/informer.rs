@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use kube::{Client, Config};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use engine::model::object::ObjectKind;
-use engine::snapshot::{LiveLookups, Lookup, LookupRequest, Overlay, Snapshot, View};
+use engine::snapshot::{LiveLookups, Lookup, LookupRequest, Overlay, Snapshot, Usage, View};
 
 use super::connect::{Access, listening_client};
 use super::list::{Listed, Lists};
@@ -63,6 +64,7 @@ struct Shared {
     cluster: SnapshotStore,
     statuses: Arc<Statuses>,
     client: OnceLock<Client>,
+    paging: Semaphore,
     /// The reason why there is no client for the cluster.
     unreachable: Mutex<Option<String>>,
 }
@@ -102,27 +104,30 @@ enum ConnectBy {
 
 impl Informer {
     /// Starts to watch the `kinds` in the cluster behind `access`, and returns at once; other
-    /// kinds stay `NotSynced`. Waits for a usable configuration if there is none.
+    /// kinds stay `NotSynced`. Waits for a usable configuration if there is none. Objects in
+    /// namespaces take about `limit` bytes at most ([`Snapshot::limited`]).
     ///
     /// Must be called within a tokio runtime.
     #[must_use]
-    pub fn start(access: Access, kinds: impl Fn(ObjectKind) -> bool) -> Self {
-        Self::begin(ConnectBy::Access(access), Statuses::new(kinds))
+    pub fn start(access: Access, kinds: impl Fn(ObjectKind) -> bool, limit: usize) -> Self {
+        Self::begin(ConnectBy::Access(access), Statuses::new(kinds), Snapshot::new().limited(limit))
     }
 
-    /// Starts to watch the `kinds` in the cluster behind `config`, as [`Informer::start`] does.
+    /// Starts to watch the `kinds` in the cluster behind `config`, as [`Informer::start`] does, but
+    /// without a limit on memory.
     ///
     /// Must be called within a tokio runtime.
     #[must_use]
     pub fn with_config(config: Config, kinds: impl Fn(ObjectKind) -> bool) -> Self {
-        Self::begin(ConnectBy::Config(Box::new(config)), Statuses::new(kinds))
+        Self::begin(ConnectBy::Config(Box::new(config)), Statuses::new(kinds), Snapshot::new())
     }
 
-    fn begin(origin: ConnectBy, statuses: Statuses) -> Self {
+    fn begin(origin: ConnectBy, statuses: Statuses, cluster: Snapshot) -> Self {
         let shared = Arc::new(Shared {
-            cluster: SnapshotStore::default(),
+            cluster: SnapshotStore::new(cluster),
             statuses: Arc::new(statuses),
             client: OnceLock::new(),
+            paging: Semaphore::new(1),
             unreachable: Mutex::new(None),
         });
         let mut tasks = JoinSet::new();
@@ -279,6 +284,11 @@ impl Informer {
         !self.shared.statuses.may_look_up(kind) || self.all_statuses().iter().any(refused)
     }
 
+    /// The memory that the snapshot's objects in namespaces take.
+    pub fn usage(&self) -> Usage {
+        self.shared.cluster.read().usage()
+    }
+
     /// The number of objects that were looked up by name, because the cache lacked them or may have
     /// been outdated, by result as in metrics.
     pub fn lookup_counts(&self) -> [(&'static str, u64); 3] {
@@ -396,7 +406,7 @@ async fn run(origin: ConnectBy, shared: Arc<Shared>) {
     for kind in shared.statuses.watched() {
         let (client, shared) = (client.clone(), Arc::clone(&shared));
         watches.spawn(async move {
-            follow(kind, client, &shared.cluster, &shared.statuses).await;
+            follow(kind, client, &shared.cluster, &shared.statuses, &shared.paging).await;
         });
     }
     watches.join_all().await;

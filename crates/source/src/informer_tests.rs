@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
@@ -135,7 +136,7 @@ async fn lists_come_in_pages_where_they_cannot_be_streamed() {
     let view = follow(&server, only_claims);
     view.synced(deadline()).await.unwrap();
     assert_eq!(status(&view, ObjectKind::Claim).objects, 450);
-    assert_eq!(server.lists(CLAIMS), 3);
+    assert_eq!(server.lists(CLAIMS), 9);
     server.put(CLAIMS, claim("late"));
     until(&view, "an event after the pages", |view| knows(view, "late")).await;
 }
@@ -304,7 +305,7 @@ async fn no_answer_by_the_deadline_is_not_an_absence() {
 #[tokio::test]
 async fn without_a_cluster_the_view_says_why() {
     let access = Access { context: Some("no-such-context".to_owned()), ..Access::default() };
-    let view = Informer::start(access, |_| true);
+    let view = Informer::start(access, |_| true, usize::MAX);
     let error =
         view.synced(Instant::now() + Duration::from_millis(500)).await.unwrap_err().to_string();
     assert!(error.contains("The context \"no-such-context\" cannot be used"), "{error}");
@@ -683,4 +684,31 @@ async fn a_review_asks_for_few_objects() {
     let (_, doubt) = view.confirm(SHOP, left, deadline(), judge).await;
     assert_eq!(doubt, Some(Doubt::TooMuch));
     assert_eq!(*server.gets().borrow(), MAX_LOOKUPS);
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_unknown_in_its_namespace_alone() {
+    let labels: HashMap<String, &str> = (0..200).map(|number| (number.to_string(), "")).collect();
+    let wide = json!({"metadata": {"namespace": "wide", "name": "wide"},
+        "spec": {"template": {"metadata": {"labels": labels}}}});
+    let server = FakeApiServer::new();
+    server.put(DEPLOYMENTS, wide.clone());
+    server.put(DEPLOYMENTS, deployment("web", "Recreate", &Value::Null));
+    let origin = ConnectBy::Config(Box::new(server.config()));
+    let view = Informer::begin(origin, Statuses::new(all), Snapshot::new().limited(12 << 20));
+    view.synced(deadline()).await.unwrap();
+    assert_eq!(view.usage().left_out, 1);
+
+    for (namespace, is_confirmed) in [(Some("shop"), true), (Some("wide"), false), (None, true)] {
+        let judge = |view: View<'_>| view.workloads_with(namespace, Labels::default()).count();
+        let (_, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
+        assert_eq!(doubt.is_none(), is_confirmed, "{namespace:?}: {doubt:?}");
+    }
+    let is_found =
+        |view: View<'_>| view.workload(WorkloadKind::Deployment, "wide", "wide").found().is_some();
+    assert!(!view.look(is_found));
+    assert!(view.answer(deadline(), is_found).await, "it is looked up by its name");
+
+    server.delete(DEPLOYMENTS, wide);
+    until(&view, "the deletion", |view| view.usage().left_out == 0).await;
 }

@@ -61,7 +61,8 @@ impl Default for Lists {
 impl Lists {
     /// Lists all objects of a kind or, if there are too many, waits until the cache has as many.
     /// Trusts the cache if it cannot be compared: in one namespace, and for kinds that the cache
-    /// keeps only in part.
+    /// keeps only in part. If objects are left out of the cache, the list would take the memory that
+    /// this saves: objects of all namespaces are then counted, those of one are not confirmed.
     pub(super) async fn list(
         &self,
         client: &Client,
@@ -69,7 +70,14 @@ impl Lists {
         request: &LookupRequest,
         deadline: Instant,
     ) -> Listed {
-        let read = || self.read(client, request);
+        let namespace = &request.namespace;
+        if cluster.read().leaves_out(namespace) {
+            return Listed::Unconfirmed;
+        }
+        let is_limited = request.kind.is_namespaced()
+            && namespace.is_empty()
+            && cluster.read().usage().left_out > 0;
+        let read = || self.read(client, request, is_limited);
         let settled = async {
             loop {
                 let listed = self.single_flight.response(request, |_| false, &read).await;
@@ -88,18 +96,24 @@ impl Lists {
         timeout_at(deadline, settled).await.unwrap_or(Listed::Unconfirmed)
     }
 
-    async fn read(&self, client: &Client, request: &LookupRequest) -> Listed {
-        self.pages(client, request).await.unwrap_or_else(|error| {
+    async fn read(&self, client: &Client, request: &LookupRequest, is_limited: bool) -> Listed {
+        self.pages(client, request, is_limited).await.unwrap_or_else(|error| {
             tracing::warn!(resource = request.kind.plural(), %error, "The objects could not be counted.");
             Listed::Unconfirmed
         })
     }
 
-    async fn pages(&self, client: &Client, request: &LookupRequest) -> Result<Listed, kube::Error> {
+    async fn pages(
+        &self,
+        client: &Client,
+        request: &LookupRequest,
+        is_limited: bool,
+    ) -> Result<Listed, kube::Error> {
         let kind = request.kind;
         let objects: Api<RawObject> = access(client, &request.namespace, &api_resource(kind));
         let (page_size, most) = match kind {
             ObjectKind::Node => (PAGE_OF_NODES, 1),
+            _ if is_limited => (1, 1),
             // Their number cannot be compared, so more pages would prove nothing.
             ObjectKind::Workload(WorkloadKind::ReplicaSet | WorkloadKind::Pod) => {
                 (PAGE, PAGE as usize)

@@ -10,6 +10,10 @@ use engine::snapshot::{Snapshot, StoredObject};
 pub(super) struct SnapshotStore(RwLock<Snapshot>);
 
 impl SnapshotStore {
+    pub(super) fn new(snapshot: Snapshot) -> Self {
+        Self(RwLock::new(snapshot))
+    }
+
     /// Does the same as [`Snapshot::apply`]. If nothing changes, as in a heartbeat, no reader
     /// waits.
     pub(super) fn apply(&self, object: Object) {
@@ -19,8 +23,18 @@ impl SnapshotStore {
         // This is a separate statement so that the read lock is released before the write lock is
         // taken.
         let is_known = self.read().contains(&object);
-        if !is_known {
-            self.write().put(&object);
+        if is_known {
+            return;
+        }
+        let namespace = object.key().tenant();
+        let mut cluster = self.write();
+        let was_complete = !cluster.leaves_out(namespace);
+        cluster.put(&object);
+        if was_complete && cluster.leaves_out(namespace) {
+            tracing::warn!(
+                namespace,
+                "Objects of the namespace are left out, because they are too large or too many."
+            );
         }
     }
 

@@ -6,6 +6,7 @@ use futures_util::StreamExt;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client};
+use tokio::sync::Semaphore;
 
 use engine::model::object::ObjectKind;
 
@@ -17,28 +18,29 @@ use super::store::SnapshotStore;
 /// connection is noticed 5 s later.
 const WATCH_SECONDS: u32 = 120;
 
-/// The number of objects in one page if the API server cannot stream lists. All resources start at
-/// the same time, and a page is in memory as text while it is read.
-const PAGE: u32 = 200;
+/// The number of objects in one page if the API server cannot stream lists. A page is in memory as
+/// text, twice, while it is read: 150 MB of the largest objects.
+const PAGE: u32 = 50;
 
-/// Watches the resource for as long as it is polled.
+/// Watches the resource for as long as it is polled. `paging` admits one reader of pages at a time.
 pub(super) async fn follow(
     kind: ObjectKind,
     client: Client,
     cluster: &SnapshotStore,
     statuses: &Statuses,
+    paging: &Semaphore,
 ) {
     let api: Api<RawObject> = Api::all_with(client, &api_resource(kind));
     let mut config = Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
     config.field_selector = field_selector(kind);
     // With a streamed list, only one object is in memory as text.
     let streaming = config.clone().streaming_lists();
-    run(kind, &api, streaming, cluster, statuses).await;
+    run(kind, &api, streaming, cluster, statuses, paging).await;
     tracing::info!(
         resource = kind.plural(),
         "The API server cannot stream lists; reading them page by page."
     );
-    run(kind, &api, config, cluster, statuses).await;
+    run(kind, &api, config, cluster, statuses, paging).await;
 }
 
 /// Ends only if `config` streams lists, and the API server refuses to stream them or ends them
@@ -49,7 +51,9 @@ async fn run(
     config: Config,
     cluster: &SnapshotStore,
     statuses: &Statuses,
+    paging: &Semaphore,
 ) {
+    let mut turn = None;
     let mut is_listing = false;
     let is_streaming =
         matches!(config.initial_list_strategy, watcher::InitialListStrategy::StreamingList);
@@ -62,9 +66,14 @@ async fn run(
             Ok(Event::Init) => {
                 is_listing = true;
                 cluster.write().begin_list(kind);
+                if !is_streaming {
+                    // The semaphore is never closed.
+                    turn = paging.acquire().await.ok();
+                }
             }
             Ok(Event::InitDone) => {
                 is_listing = false;
+                drop(turn.take());
                 cluster.write().synced(kind);
                 statuses.synced(kind);
             }
@@ -76,7 +85,10 @@ async fn run(
                 statuses.event(kind, true);
             }
             Err(error) if is_streaming && refuses_streaming(&error) => return,
-            Err(error) => record(kind, &error, statuses),
+            Err(error) => {
+                drop(turn.take());
+                record(kind, &error, statuses);
+            }
         }
     }
 }

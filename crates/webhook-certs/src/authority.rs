@@ -15,7 +15,7 @@ use x509_parser::prelude::FromDer;
 use super::pem;
 
 /// Certificates are valid from this long before they are issued, because clocks differ.
-const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
+pub(super) const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
 
 /// A CA with its key.
 pub(super) struct Authority {
@@ -47,7 +47,7 @@ impl Authority {
     pub(super) fn read(certificate: &[u8], key: &str) -> Result<Self, &'static str> {
         let certificate = CertificateDer::from_pem_slice(certificate)
             .map_err(|_| "the CA certificate is not PEM")?;
-        let key = KeyPair::from_pem(key).map_err(|_| "the CA key is no private key in PEM")?;
+        let key = KeyPair::from_pem(key).map_err(|_| "the CA key is not a private key in PEM")?;
         let (_, parsed) = X509Certificate::from_der(&certificate)
             .map_err(|_| "the CA certificate is malformed")?;
         if !parsed.is_ca() {

@@ -56,7 +56,7 @@ impl ClientAuthorities {
         let follow = async move {
             loop {
                 let changed = file.changed(every).await.map_err(unreadable);
-                match changed.and_then(|[pem]| verifier(&pem, &path)) {
+                match changed.and_then(|[changed_pem]| verifier(&changed_pem, &path)) {
                     Ok(verifier) => {
                         tracing::info!(
                             file = %path.display(),
@@ -146,9 +146,11 @@ mod tests {
     fn a_file_without_an_authority_is_refused_with_file_and_flag() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("clients.pem");
-        let open = |path: &Path| {
-            let opened = ClientAuthorities::open(path.to_owned(), Duration::ZERO);
-            opened.map(|_| ()).unwrap_err().to_string()
+        let refuses = |sentence: &str| {
+            let opened = ClientAuthorities::open(path.clone(), Duration::ZERO);
+            let error = opened.map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("clients.pem given with --client-ca"), "{error}");
+            assert!(error.contains(sentence), "{error}");
         };
         let not_der = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let cases = [
@@ -158,12 +160,9 @@ mod tests {
         ];
         for (content, sentence) in cases {
             fs::write(&path, content).unwrap();
-            let error = open(&path);
-            assert!(error.contains("clients.pem given with --client-ca"), "{error}");
-            assert!(error.contains(sentence), "{error}");
+            refuses(sentence);
         }
         fs::remove_file(&path).unwrap();
-        let error = open(&path);
-        assert!(error.contains("--client-ca cannot be read: No such"), "{error}");
+        refuses("--client-ca cannot be read: No such");
     }
 }

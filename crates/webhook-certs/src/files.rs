@@ -32,9 +32,9 @@ impl PemFiles {
     /// Fails if a file cannot be read, or the two are not a usable pair.
     pub fn open(certificate: PathBuf, key: PathBuf) -> Result<(Self, ServingPair), CertError> {
         let (files, read) = FilePoller::open([certificate.clone(), key.clone()]);
-        let files = Self { certificate, key, files };
-        let pair = files.judge(read, None)?;
-        Ok((files, pair))
+        let pem_files = Self { certificate, key, files };
+        let pair = pem_files.judge(read, None)?;
+        Ok((pem_files, pair))
     }
 
     /// Checks the files once per `every`, forever, and replaces the pair in `certificates` after
@@ -78,7 +78,7 @@ impl PemFiles {
         })?;
         let pair = ServingPair::from_pem(&chain, &self.certificate, &key, &self.key)?;
         let now = Timestamp::now();
-        if pair.is_expired(now) && current.is_some_and(|it| !it.is_expired(now)) {
+        if pair.is_expired(now) && current.is_some_and(|current| !current.is_expired(now)) {
             let fault = format!(
                 "holds a certificate that expired at {}, so it does not replace the current one. \
                  Renew the certificate",
@@ -122,18 +122,18 @@ mod tests {
     }
 
     /// A certificate that ends in this year, and its key, both in PEM.
-    fn issue(last_year: i32) -> (String, String) {
+    fn issue(last_year: i32) -> [String; 2] {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         params.not_after = date_time_ymd(last_year, 1, 1);
-        (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+        [params.self_signed(&key).unwrap().pem(), key.serialize_pem()]
     }
 
     #[test]
     fn what_cannot_be_served_is_refused_with_file_and_flag() {
         let folder = Folder::new();
-        let (certificate, key) = issue(2999);
-        let (_, other_key) = issue(2999);
+        let [certificate, key] = issue(2999);
+        let [_, other_key] = issue(2999);
         let (begin, end) = ("-----BEGIN ", "-----END ");
         let cut = &certificate[..certificate.len() / 2];
         let not_der = format!("{begin}CERTIFICATE-----\nAAAA\n{end}CERTIFICATE-----\n");
@@ -147,35 +147,36 @@ mod tests {
             (&certificate, &not_a_key, "tls.key given with --tls-key cannot be used"),
             (&certificate, &other_key, "tls.key given with --tls-key does not belong"),
         ];
-        for (certificate, key, sentence) in cases {
-            folder.write(certificate, key);
+        let refuses = |sentence: &str| {
             let error = folder.open().err().unwrap().to_string();
             assert!(error.contains(sentence), "{sentence}: {error}");
             assert!(error.ends_with('.'), "{error}");
+        };
+        for (chain, private_key, sentence) in cases {
+            folder.write(chain, private_key);
+            refuses(sentence);
         }
         fs::remove_file(folder.path("tls.key")).unwrap();
-        let error = folder.open().err().unwrap().to_string();
-        assert!(error.contains("tls.key given with --tls-key cannot be read: No such"), "{error}");
+        refuses("tls.key given with --tls-key cannot be read: No such");
         folder.write(&" ".repeat(1024 * 1024 + 1), &key);
-        let error = folder.open().err().unwrap().to_string();
-        assert!(error.contains("it is larger than 1048576 bytes"), "{error}");
+        refuses("it is larger than 1048576 bytes");
     }
 
     #[test]
     fn an_expired_certificate_never_replaces_one_that_is_good() {
         let folder = Folder::new();
-        let (certificate, key) = issue(2999);
-        folder.write(&certificate, &key);
-        let (files, good) = folder.open().unwrap();
-        let (certificate, key) = issue(2001);
-        let changed = || Ok([certificate.clone().into_bytes(), key.clone().into_bytes()]);
-        let refused = files.judge(changed(), Some(&good));
-        let refused = refused.unwrap_err().to_string();
+        let open_with = |[certificate, key]: &[String; 2]| {
+            folder.write(certificate, key);
+            folder.open().unwrap()
+        };
+        let (files, good) = open_with(&issue(2999));
+        let old = issue(2001);
+        let changed = || Ok(old.clone().map(String::into_bytes));
+        let refused = files.judge(changed(), Some(&good)).unwrap_err().to_string();
         assert!(refused.contains("that expired at 2001-01-01"), "{refused}");
 
-        folder.write(&certificate, &key);
-        let (files, expired) = folder.open().unwrap();
+        let (reopened, expired) = open_with(&old);
         assert!(expired.is_expired(expired.not_after() + 1.second()));
-        assert!(files.judge(changed(), Some(&expired)).is_ok(), "no worse than before");
+        assert!(reopened.judge(changed(), Some(&expired)).is_ok(), "no worse than before");
     }
 }

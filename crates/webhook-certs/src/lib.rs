@@ -40,6 +40,7 @@
 
 mod authority;
 mod clients;
+mod clock;
 mod files;
 mod managed;
 mod pair;
@@ -47,10 +48,14 @@ mod pem;
 mod self_signed;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
+use jiff::Timestamp;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+
+use clock::Clocks;
 
 pub use clients::ClientAuthorities;
 pub use files::PemFiles;
@@ -63,12 +68,14 @@ pub use self_signed::SelfSigned;
 pub struct Certificates {
     current: ArcSwapOption<ServingPair>,
     failure: ArcSwapOption<String>,
+    /// The clocks when the cluster was last asked.
+    clocks: ArcSwapOption<(Clocks, Instant)>,
 }
 
 impl Certificates {
     /// Starts with this pair.
     pub fn new(pair: ServingPair) -> Self {
-        Self { current: ArcSwapOption::from_pointee(pair), failure: ArcSwapOption::empty() }
+        Self { current: ArcSwapOption::from_pointee(pair), ..Self::default() }
     }
 
     /// The pair that new handshakes use, if there is one.
@@ -79,6 +86,19 @@ impl Certificates {
     /// The current fault of the certificate's source, the files or the cluster, as a sentence.
     pub fn failure(&self) -> Option<Arc<String>> {
         self.failure.load_full()
+    }
+
+    /// The time by the clock that decides whether the certificate is valid: the API server's for a
+    /// managed certificate, otherwise that of this machine, which says `now`.
+    pub fn time(&self, now: Timestamp) -> Timestamp {
+        let read = self.clocks.load_full();
+        read.and_then(|read| read.0.api_server?.checked_add(read.1.elapsed()).ok()).unwrap_or(now)
+    }
+
+    /// A sentence about this machine's clock, if it is too wrong to manage certificates.
+    pub fn wrong_clock(&self) -> Option<String> {
+        let (clocks, _) = *self.clocks.load_full()?;
+        Some(format!("{}.", clocks.disagreement()?))
     }
 }
 

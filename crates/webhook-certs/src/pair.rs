@@ -95,24 +95,24 @@ impl ServingPair {
         let time = |seconds| Timestamp::from_second(seconds).map_err(|error| malformed(&error));
         let not_before = time(validity.not_before.timestamp())?;
         let not_after = time(validity.not_after.timestamp())?;
-        let certified_key = CertifiedKey::from_der(chain, key, &ring::default_provider());
-        let certified_key = certified_key.map_err(|error| match error {
-            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => unusable_key(format!(
-                "does not belong to the first certificate in {}. Give the two files that were \
-                 issued together",
-                certificate_path.display()
-            )),
-            Error::InvalidCertificate(_) => malformed(&error),
-            error => {
-                unusable_key(format!("cannot be used: {error}. Use an RSA, ECDSA or Ed25519 key"))
-            }
-        })?;
-        Ok(Self {
-            certified_key: Arc::new(certified_key),
-            authority_not_after: None,
-            not_before,
-            not_after,
-        })
+        CertifiedKey::from_der(chain, key, &ring::default_provider())
+            .map(|certified_key| Self {
+                certified_key: Arc::new(certified_key),
+                authority_not_after: None,
+                not_before,
+                not_after,
+            })
+            .map_err(|error| match error {
+                Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => unusable_key(format!(
+                    "does not belong to the first certificate in {}. Give the two files that were \
+                     issued together",
+                    certificate_path.display()
+                )),
+                Error::InvalidCertificate(_) => malformed(&error),
+                error => unusable_key(format!(
+                    "cannot be used: {error}. Use an RSA, ECDSA or Ed25519 key"
+                )),
+            })
     }
 
     /// The time at which the certificate becomes valid.

@@ -43,8 +43,7 @@ impl SelfSigned {
             reason: error.to_string(),
         };
         let authority = Authority::make(now, LIFETIME).map_err(|error| failed(&error))?;
-        let leaf = authority.issue(&all, now, LIFETIME);
-        let leaf = leaf.map_err(|error| failed(&error))?;
+        let leaf = authority.issue(&all, now, LIFETIME).map_err(|error| failed(&error))?;
         // No files are involved, so an error can only be about the names.
         let nowhere = Path::new("");
         let (certificate, key) = (leaf.cert.pem(), leaf.signing_key.serialize_pem());

@@ -177,7 +177,8 @@ function check() {
       checked?.free();
       checked = undefined;
       checked = ask(({ Checked }) => new Checked(text, facts, Date.now()));
-      const { summary, objects, asides } = JSON.parse(checked.verdict());
+      const { summary, incomplete, objects, asides } = JSON.parse(checked.verdict());
+      $("found").insertAdjacentHTML("beforeend", incomplete);
       $("found").append(...objects.map(card));
       $("found").insertAdjacentHTML("beforeend", asides);
       found = objects.flatMap(({ findings }) => findings);
@@ -199,19 +200,25 @@ function explain() {
   } catch {
     return $("meaning").append(`The program failed on this line, which is a fault of the program. ${COMMAND}`);
   }
-  if (!found) {
+  if (!found.known.length) {
     return $("meaning").append("This line is not known. Give the message of an Event about a volume, as kubectl describe pod shows it.");
   }
-  const slug = found.searched.toLowerCase().replace(/[^\w\- ]/g, "").replaceAll(" ", "-");
-  $("meaning").append(
-    make("h3", {}, make("a", { href: `runbook.html#${slug}` }, found.searched)),
-    prose(`${found.meaning} (${found.says})`),
-    make("h4", {}, "First look"),
-    make("pre", { className: "diff", tabIndex: 0 }, found.look.join("\n")),
-    make("h4", {}, "The way out"),
-    prose(found.fix),
-    make("p", { className: "more" }, "Causes: ", ...found.causes.map((cause) => make("a", { href: `runbook.html#${cause}` }, cause))),
-  );
+  $("meaning").append(...found.known.flatMap(meaning));
+}
+
+/** The explanation of one message; a line may have two. */
+function meaning({ searched, says, meaning, look, fix, causes }) {
+  const slug = searched.toLowerCase().replace(/[^\w\- ]/g, "").replaceAll(" ", "-");
+  const parts = [make("h3", {}, make("a", { href: `runbook.html#${slug}` }, searched)), prose(`${meaning} (${says})`)];
+  if (look.length) {
+    parts.push(make("h4", {}, "First look"), make("pre", { className: "diff", tabIndex: 0 }, look.join("\n")));
+  }
+  parts.push(make("h4", {}, "The way out"), prose(fix));
+  if (causes.length) {
+    const links = causes.map((cause) => make("a", { href: `runbook.html#${cause}` }, cause));
+    parts.push(make("p", { className: "more" }, "Causes: ", ...links));
+  }
+  return parts;
 }
 
 /** Shows the rows of the storage table that contain all the words. */

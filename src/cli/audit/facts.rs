@@ -44,15 +44,15 @@ fn question_and_cost(resource: &str) -> Option<(&'static str, &'static str)> {
             "Their node selectors and tolerations are left out.",
         ),
         "volumeattachments" => {
-            ("where volumes are attached", "What is stuck now has less certain causes.")
+            ("where volumes are attached", "The causes of waiting pods are less certain.")
         }
         "pods" => (
             "which pods wait",
-            "Nothing is seen of what is stuck now, nor of pods that nothing manages.",
+            "Waiting pods are not seen, and neither are pods without a controller.",
         ),
         "events" => (
             "what Kubernetes has said of pods that wait",
-            "What is stuck now has less certain causes.",
+            "The causes of waiting pods are less certain.",
         ),
         "leases" => ("when nodes were last heard of", "A lost node may not be seen as one."),
         "persistentvolumeclaims" => (

@@ -18,17 +18,17 @@ pub(super) struct Member {
 impl Member {
     pub(super) fn from_stored(stored: &StoredObject) -> Option<Self> {
         let mut object = match stored {
-            StoredObject::Workload(it) => Object::Workload((**it).clone()),
-            StoredObject::Claim(it) => Object::Claim((**it).clone()),
-            StoredObject::Autoscaler(it) => Object::Autoscaler((**it).clone()),
+            StoredObject::Workload(workload) => Object::Workload((**workload).clone()),
+            StoredObject::Claim(claim) => Object::Claim((**claim).clone()),
+            StoredObject::Autoscaler(autoscaler) => Object::Autoscaler((**autoscaler).clone()),
             _ => return None,
         };
         let metadata = object.metadata();
         let reference = object.kind().reference(&metadata.namespace, &metadata.name);
         let is_at_zero = match &mut object {
             // It will have pods again; otherwise nobody would keep it.
-            Object::Workload(it) if it.kind.scales() && it.replicas == 0 => {
-                it.replicas = 1;
+            Object::Workload(workload) if workload.kind.scales() && workload.replicas == 0 => {
+                workload.replicas = 1;
                 true
             }
             _ => false,

@@ -143,7 +143,8 @@ impl Look<'_> {
         let documents = self.connection.documents(&waiting)?;
         let helm = self.options.cluster.helm();
         let stuck = found.into_iter().map(|case| Stuck {
-            owner: waits(&case).and_then(|it| owner::writer(documents.get(&it)?, &it, &helm)),
+            owner: waits(&case)
+                .and_then(|object| owner::writer(documents.get(&object)?, &object, &helm)),
             case,
             is_new: None,
         });
@@ -155,14 +156,14 @@ impl Look<'_> {
         let policy = self.effective.policy();
         let mut all = overrides::all(&one_shot.cluster, policy, self.now);
         if let Some(target) = &self.subject.target {
-            all.retain(|it| target.is_object(&it.object));
+            all.retain(|exception| target.is_object(&exception.object));
         }
-        let wanted: Vec<_> = all.iter().map(|it| it.object.clone()).collect();
+        let wanted: Vec<_> = all.iter().map(|exception| exception.object.clone()).collect();
         let documents = self.connection.documents(&wanted)?;
-        for it in &mut all {
-            let written = documents.get(&it.object).and_then(overrides::written);
+        for exception in &mut all {
+            let written = documents.get(&exception.object).and_then(overrides::written);
             if let Some((by, since)) = written {
-                (it.by, it.since) = (Some(by), since);
+                (exception.by, exception.since) = (Some(by), since);
             }
         }
         Ok(all)
@@ -178,7 +179,7 @@ fn waits(case: &CaseEntry) -> Option<ObjectRef> {
 
 /// Hints at what a reader may want to know next.
 fn hints(report: &Report, is_table: bool) -> Vec<String> {
-    if !report.findings.iter().any(|it| it.is_new != Some(false)) {
+    if !report.findings.iter().any(|located| located.is_new != Some(false)) {
         return Vec::new();
     }
     let mut hints = Vec::new();

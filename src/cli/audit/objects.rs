@@ -49,11 +49,14 @@ impl<'c> Audited<'c> {
         is_meant: impl Fn(&ObjectRef) -> bool,
     ) -> Self {
         let mut members: Vec<Member> = cluster.objects().filter_map(Member::from_stored).collect();
-        members.sort_by_cached_key(|Member { reference: it, .. }| {
-            (it.namespace.clone(), it.to_string())
+        members.sort_by_cached_key(|Member { reference, .. }| {
+            (reference.namespace.clone(), reference.to_string())
         });
-        let references = members.iter().map(|it| &it.reference).enumerate();
-        let meant = references.filter(|(_, it)| is_meant(it));
+        let meant = members
+            .iter()
+            .map(|member| &member.reference)
+            .enumerate()
+            .filter(|(_, reference)| is_meant(reference));
         Self {
             cluster,
             effective,
@@ -131,8 +134,9 @@ impl<'c> Audited<'c> {
         document: &Value,
     ) -> Option<&'f Proposal> {
         finding.remedies.iter().find(|proposal| {
-            let repaired = proposal.applied_to(document);
-            repaired.is_some_and(|repaired| self.may_become(number, [document, &repaired]))
+            proposal
+                .applied_to(document)
+                .is_some_and(|repaired| self.may_become(number, [document, &repaired]))
         })
     }
 
@@ -141,7 +145,7 @@ impl<'c> Audited<'c> {
     fn may_become(&self, number: usize, [old, new]: [&Value; 2]) -> bool {
         let member = &self.members[number];
         let kind = member.object.kind();
-        let read = |it: &Value| kind.read(&it.to_string(), &ListRoom::endless());
+        let read = |document: &Value| kind.read(&document.to_string(), &ListRoom::endless());
         let [Ok(before), Ok(after)] = [old, new].map(read) else {
             return false;
         };
@@ -174,10 +178,12 @@ impl<'c> Audited<'c> {
             let document = entry.document.as_ref();
             for finding in entry.verdict.findings {
                 let mut located = Located::new(member.qualified(finding), None);
-                let repair =
-                    document.and_then(|it| self.repair(entry.number, &located.finding, it));
-                located.owner = document.and_then(|it| owner::writer(it, &member.reference, &helm));
-                located.command = repair.and_then(|it| patch(&located.finding, it, &kubectl));
+                let repair = document
+                    .and_then(|document| self.repair(entry.number, &located.finding, document));
+                located.owner =
+                    document.and_then(|document| owner::writer(document, &member.reference, &helm));
+                located.command =
+                    repair.and_then(|proposal| patch(&located.finding, proposal, &kubectl));
                 if format == Format::Html {
                     let namespace = member.reference.namespace.as_deref().unwrap_or_default();
                     let volumes = &located.finding.volumes;
@@ -233,8 +239,7 @@ const ADDED: [(&str, &str); 7] = [
 pub(super) fn own_part(document: &Value) -> Value {
     let mut own = document.clone();
     for (parent, field) in ADDED {
-        let parent = own.pointer_mut(parent);
-        if let Some(fields) = parent.and_then(Value::as_object_mut) {
+        if let Some(fields) = own.pointer_mut(parent).and_then(Value::as_object_mut) {
             fields.remove(field);
         }
     }

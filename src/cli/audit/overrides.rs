@@ -16,19 +16,22 @@ const SETTINGS: [(&str, &str); 3] =
 
 /// The overrides of the cluster, in the order of their objects' names.
 pub(super) fn all(cluster: &Snapshot, policy: &Policy, now: Timestamp) -> Vec<Override> {
-    let objects = cluster.objects();
-    let all = objects.filter_map(|stored| set_on(stored, policy, now));
-    let mut all: Vec<Override> = all.collect();
-    all.sort_by_cached_key(|it| (it.object.namespace.clone(), it.object.to_string()));
+    let mut all: Vec<Override> =
+        cluster.objects().filter_map(|stored| set_on(stored, policy, now)).collect();
+    all.sort_by_cached_key(|exception| {
+        (exception.object.namespace.clone(), exception.object.to_string())
+    });
     all
 }
 
 fn set_on(stored: &StoredObject, policy: &Policy, now: Timestamp) -> Option<Override> {
     let (metadata, labels) = match stored {
-        StoredObject::Workload(it) => (&it.metadata, None),
-        StoredObject::Claim(it) => (&it.metadata, None),
-        StoredObject::Autoscaler(it) => (&it.metadata, None),
-        StoredObject::Namespace(it) => (&it.metadata, Some(&it.metadata.labels)),
+        StoredObject::Workload(workload) => (&workload.metadata, None),
+        StoredObject::Claim(claim) => (&claim.metadata, None),
+        StoredObject::Autoscaler(autoscaler) => (&autoscaler.metadata, None),
+        StoredObject::Namespace(namespace) => {
+            (&namespace.metadata, Some(&namespace.metadata.labels))
+        }
         _ => return None,
     };
     let annotations = &metadata.annotations;
@@ -53,19 +56,19 @@ fn set_on(stored: &StoredObject, policy: &Policy, now: Timestamp) -> Option<Over
         now: Some(now),
     };
     let mut object = kind.reference(&metadata.namespace, &metadata.name);
-    object.namespace = object.namespace.filter(|it| !it.is_empty());
+    object.namespace = object.namespace.filter(|namespace| !namespace.is_empty());
     let resolved = policy.resolve(&target);
-    let mut passed_over = resolved.passed_over().iter();
-    let ignored = passed_over.find(|it| {
-        it.ends_override && matches!(it.source, OverrideSource::Namespace(_)) == on_namespace
+    let ignored = resolved.passed_over().iter().find(|passed| {
+        passed.ends_override
+            && matches!(passed.source, OverrideSource::Namespace(_)) == on_namespace
     });
     Some(Override {
         object,
         sets,
-        reason: get(keys::REASON).map_or_else(String::new, |it| it.trim().to_owned()),
+        reason: get(keys::REASON).map_or_else(String::new, |text| text.trim().to_owned()),
         by: None,
         since: None,
-        until: get(keys::UNTIL).map(|it| it.trim().to_owned()),
+        until: get(keys::UNTIL).map(|text| text.trim().to_owned()),
         ignored: ignored.map(ToString::to_string),
     })
 }

@@ -28,7 +28,7 @@ pub(super) fn writer(document: &Value, object: &ObjectRef, helm: &str) -> Option
 /// The owner of the object, whose controller writes it again.
 fn controller(document: &Value) -> Option<Owner> {
     let owners = document["metadata"]["ownerReferences"].as_array()?;
-    let owner = owners.iter().find(|it| it["controller"] == true)?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
     let (kind, name) = (owner["kind"].as_str()?, owner["name"].as_str()?);
     let group = owner["apiVersion"].as_str()?;
     Some(Owner {
@@ -86,7 +86,7 @@ fn manager(document: &Value) -> Option<Owner> {
     let name = label(document, "app.kubernetes.io/managed-by")?;
     Some(Owner {
         name: format!("{name}, says its label app.kubernetes.io/managed-by"),
-        change: "Change what it is made from.".to_owned(),
+        change: "Change its source.".to_owned(),
         command: None,
     })
 }

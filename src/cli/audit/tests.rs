@@ -59,8 +59,11 @@ fn report(objects: &[Value], namespace: Option<&str>) -> Report {
 }
 
 fn found(report: &Report) -> Vec<String> {
-    let findings = report.findings.iter();
-    findings.map(|it| format!("{} {}", it.finding.object, it.finding.rule)).collect()
+    report
+        .findings
+        .iter()
+        .map(|located| format!("{} {}", located.finding.object, located.finding.rule))
+        .collect()
 }
 
 #[test]
@@ -151,15 +154,18 @@ fn overrides_end_by_the_clock_of_the_cluster() {
     ];
     let report = report(&objects, Some("shop"));
     let found: Vec<(String, Action)> = (report.findings.iter())
-        .filter(|it| it.finding.rule == "rolling-update-overlap")
-        .map(|it| (it.finding.object.name.to_string(), it.finding.action))
+        .filter(|located| located.finding.rule == "rolling-update-overlap")
+        .map(|located| (located.finding.object.name.to_string(), located.finding.action))
         .collect();
     let expected =
         [("ended", Action::Deny), ("ends-today", Action::Ignore), ("no-reason", Action::Deny)];
     assert_eq!(found, expected.map(|(name, action)| (name.to_owned(), action)));
 
-    let all = overrides::all(&cluster(&objects), &Policy::default(), NOW.parse().unwrap());
-    let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+    let all: Vec<String> =
+        overrides::all(&cluster(&objects), &Policy::default(), NOW.parse().unwrap())
+            .iter()
+            .map(ToString::to_string)
+            .collect();
     let unknown = "it is not known since when and by whom";
     assert_eq!(
         all,

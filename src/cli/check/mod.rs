@@ -74,7 +74,7 @@ pub(crate) struct CheckOptions {
     #[arg(long)]
     pub fail_if_no_objects: bool,
 
-    /// Edit the files in place; print a patch for what was rendered or piped
+    /// Edit the files in place; print a patch for rendered or piped manifests
     #[arg(long)]
     pub fix: bool,
 
@@ -82,7 +82,7 @@ pub(crate) struct CheckOptions {
     #[arg(long, conflicts_with = "fix")]
     pub diff: bool,
 
-    /// Remedy for --fix and --diff: auto, recreate, zero-surge, drop-leftover or colocate
+    /// Remedy for --fix and --diff: auto, drop-leftover, colocate, or recreate or zero-surge, which also repair guesses
     #[arg(long, value_name = "REMEDY", value_parser = remedy)]
     pub remedy: Option<RemedyChoice>,
 }
@@ -124,18 +124,20 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
         repository: &repository,
         say: |sentence| complain(&sentence),
     });
-    let read = |kustomizations, facts| {
-        let reading = paths.read(kustomizations).map_err(CommandError::Render);
-        reading.map(|it| parse(it, facts, Timestamp::now()))
+    let read = |kustomizations, known| {
+        paths
+            .read(kustomizations)
+            .map_err(CommandError::Render)
+            .map(|reading| parse(reading, known, Timestamp::now()))
     };
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         complain(&format!("The policy is {}.", policy.display()));
     }
     let parsed = if options.edits() {
         // Files that a kustomization uses unchanged can be edited where they stand.
-        let parsed = read(Kustomizations::InPlace, facts)?;
-        let failed = edit(options, &parsed, &effective, &repository)?;
-        let mut parsed = read(Kustomizations::Rendered, parsed.facts)?;
+        let in_place = read(Kustomizations::InPlace, facts)?;
+        let failed = edit(options, &in_place, &effective, &repository)?;
+        let mut parsed = read(Kustomizations::Rendered, in_place.facts)?;
         parsed.refuse(failed);
         parsed
     } else {
@@ -155,7 +157,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
     let hints = Hints {
         fix: options.fix,
         diff: options.diff,
-        names_remedy: options.remedy.is_some(),
+        remedy: options.remedy,
         knows_cluster: options.reads_cluster() || !options.facts.is_empty(),
     };
     hints.add_to(&mut report);
@@ -167,8 +169,7 @@ fn policy(
     options: &CheckOptions,
     repository: &Repository,
 ) -> Result<Option<PathBuf>, PolicyFileError> {
-    let named = options.config.clone();
-    let policy = named.or_else(|| repository.policy_for(&options.paths));
+    let policy = options.config.clone().or_else(|| repository.policy_for(&options.paths));
     if let Some(path) = &policy {
         let refused = |source| ReadError { path: path.clone(), source };
         repository.refuse_to_leave(path).map_err(refused)?;
@@ -200,9 +201,9 @@ fn write_edits(edits: &mut Edits) {
         match replace(&path, &edited.after) {
             Ok(lost) => {
                 edits.done.append(&mut edited.done);
-                let lost = lost.iter();
-                let lost = lost.map(|what| format!("{name}: {what} could not be kept."));
-                edits.done.extend(lost);
+                edits
+                    .done
+                    .extend(lost.iter().map(|what| format!("{name}: {what} could not be kept.")));
             }
             Err(error) => edits.fail(name, error.to_string()),
         }
@@ -212,8 +213,10 @@ fn write_edits(edits: &mut Edits) {
 /// Whether everything beside the policy and below it is checked.
 fn covers(paths: &[PathBuf], policy: &Path) -> bool {
     policy.canonicalize().is_ok_and(|policy| {
-        let mut paths = paths.iter().filter_map(|path| path.canonicalize().ok());
-        paths.any(|path| path.is_dir() && policy.starts_with(path))
+        paths
+            .iter()
+            .filter_map(|path| path.canonicalize().ok())
+            .any(|path| path.is_dir() && policy.starts_with(path))
     })
 }
 
@@ -259,14 +262,14 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
     }
     let is_empty = report.summary.judged == 0;
     if is_empty {
-        complain(&nothing(options, report));
+        complain(&why_nothing_was_judged(options, report));
     }
     let is_blind = !report.unread.is_empty() || (is_empty && options.fail_if_no_objects);
     Ok(options.report.exit_code(report, is_blind))
 }
 
 /// Explains why nothing was judged.
-fn nothing(options: &CheckOptions, report: &Report) -> String {
+fn why_nothing_was_judged(options: &CheckOptions, report: &Report) -> String {
     let paths: Vec<_> = options.paths.iter().map(|path| path.to_string_lossy()).collect();
     let not_judged = report::not_judged_in_short(report);
     let seen = match report.summary.files + report.summary.rendered {

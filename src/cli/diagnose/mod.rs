@@ -6,7 +6,7 @@
 
 mod open;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -15,10 +15,14 @@ use jiff::Timestamp;
 use super::cluster::{ClusterArgs, Connection, ScopeArgs, Subject};
 use super::error::CommandError;
 use super::format;
-use super::target::held_up_by;
+use super::target::{TargetError, held_up_by};
 use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
-use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
+use doctor::diagnosis::{
+    CaseEntry, Clock, DiagnosisInput, NodeEntry, cases, explain, node, remarks, span,
+};
+use engine::model::live_pod::Pod;
 use engine::model::observed::Observed;
+use manifest::source::MAX_BYTES;
 use source::policy_file;
 
 /// The time between two looks at a cluster that is watched.
@@ -27,8 +31,8 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// The options of `diagnose`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DiagnoseOptions {
-    /// Name, as web, deploy/web, pvc/data or shop/web [default: everything that waits]
-    #[arg(value_name = "POD|WORKLOAD|CLAIM")]
+    /// Name, as web, deploy/web, pvc/data, shop/web or node/n1 [default: everything that waits]
+    #[arg(value_name = "POD|WORKLOAD|CLAIM|NODE")]
     pub name: Option<String>,
 
     /// Which cluster, and as whom.
@@ -47,14 +51,17 @@ pub(crate) struct DiagnoseOptions {
     #[arg(long)]
     pub all_ways: bool,
 
-    /// Look again every few seconds until nothing waits
+    /// Look again every few seconds until nothing waits, or nothing is left on the node
     #[arg(long)]
     pub watch: bool,
 
-    /// Explain a line from an Event or a ticket, without a cluster
+    /// Explain a line or more of an Event or a ticket, without a cluster (-: standard input)
     #[arg(long, value_name = "LINE", conflicts_with_all = ["name", "watch"])]
     pub explain: Option<String>,
 }
+
+/// The exit code if too little could be read to say that nothing waits.
+const BLIND: u8 = 2;
 
 /// The largest number of notes about pods that do not run for another reason; further ones are
 /// counted.
@@ -63,15 +70,13 @@ const HELD_UP: usize = 5;
 /// Runs the command, and returns the exit code of the program.
 pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
     if let Some(line) = &options.explain {
-        let explanation = explain(line).ok_or(CommandError::Unexplained)?;
-        let mut out = io::stdout().lock();
-        report::explanation::write(&explanation, options.format, &mut out)?;
-        return Ok(0);
+        return explain_text(line, options.format);
     }
     let subject = options.scope.subject(options.name.as_deref())?;
     let connection = options.cluster.connect()?;
     let kubectl = options.cluster.kubectl();
     let mut shown = None;
+    let mut has_seen = false;
     loop {
         let (diagnosis, code) = look(&subject, &kubectl, &connection)?;
         // Durations grow while nothing happens, so the comparison leaves them out.
@@ -86,11 +91,30 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
             out.flush()?;
             shown = Some(essence);
         }
-        if !options.watch || diagnosis.cases.is_empty() {
+        has_seen |= code != BLIND;
+        // If the API server is away for a while, as during its upgrade, the wait is not over.
+        let is_over = is_empty(&diagnosis) && !(has_seen && code == BLIND);
+        if !options.watch || is_over {
             return Ok(code);
         }
         std::thread::sleep(AGAIN);
     }
+}
+
+/// Prints what a text means, or standard input if the text is `-`.
+fn explain_text(text: &str, format: Format) -> Result<u8, CommandError> {
+    let explained = if text == "-" {
+        let mut bytes = Vec::new();
+        io::stdin().lock().take(MAX_BYTES).read_to_end(&mut bytes).map_err(CommandError::Pasted)?;
+        explain(&String::from_utf8_lossy(&bytes))
+    } else {
+        explain(text)
+    };
+    if explained.known.is_empty() {
+        return Err(CommandError::Unexplained);
+    }
+    report::explanation::write(&explained, format, &mut io::stdout().lock())?;
+    Ok(0)
 }
 
 fn look(
@@ -111,32 +135,66 @@ fn look(
         // Without the documents, the commands that need them are left out.
         connection.documents(wanted).unwrap_or_default()
     });
-    let mut diagnosis = Diagnosis { open: open::questions(observed), ..Diagnosis::default() };
+    let mut diagnosis = Diagnosis {
+        open: open::questions(observed),
+        unread: observed.unread.iter().map(|unread| unread.resource.to_string()).collect(),
+        ..Diagnosis::default()
+    };
+    let remarks = remarks(facts)
+        .into_iter()
+        .filter(|remark| subject.target.as_ref().is_none_or(|target| target.is_meant_by(remark)));
+    diagnosis.notes.extend(remarks.map(|remark| remark.text));
     match &subject.target {
+        Some(target) if target.node().is_some() => {
+            found.clear();
+            diagnosis.node = node(facts, &target.name);
+            if diagnosis.node.is_none() && observed.has_read("nodes") {
+                return Err(TargetError::Nothing(target.name.clone()).into());
+            }
+            if let Some(namespace) = &subject.namespace {
+                diagnosis.notes.push(format!(
+                    "Only pods of namespace {namespace} were read: others may use volumes there."
+                ));
+            }
+        }
         Some(target) => {
             found.retain(|case| target.is_about(case));
-            if found.is_empty() {
+            if found.is_empty() && observed.has_read("pods") {
                 diagnosis.notes.push(target.nothing(facts)?);
             }
         }
-        None => diagnosis.notes.extend(held_up(observed)),
+        None => diagnosis.notes.extend(held_up(observed, &found)),
     }
     diagnosis.cases = found;
     diagnosis.notes.extend(skew(observed, facts.now));
-    let code = match (diagnosis.cases.is_empty(), open::is_blind(observed)) {
+    let code = match (is_empty(&diagnosis), open::is_blind(observed)) {
         (false, _) => 1,
-        (true, true) => 2,
+        (true, true) => BLIND,
         (true, false) => 0,
     };
     Ok((diagnosis, code))
 }
 
+/// Whether nothing waits, and nothing is left on the node that was asked about.
+fn is_empty(diagnosis: &Diagnosis) -> bool {
+    let has_volumes = |node: &NodeEntry| !node.volumes.is_empty();
+    diagnosis.cases.is_empty() && !diagnosis.node.as_ref().is_some_and(has_volumes)
+}
+
 /// Notes about pods that have their volumes but do not run.
-fn held_up(observed: &Observed) -> Vec<String> {
-    let pods = observed.pods.iter().filter(|pod| !pod.is_ending());
-    let held = pods.filter(|pod| pod.phase == "Pending" && !pod.claims.is_empty());
-    let mut notes: Vec<String> =
-        held.filter_map(|pod| Some(held_up_by(pod, pod.held_up.as_ref()?))).collect();
+fn held_up(observed: &Observed, found: &[CaseEntry]) -> Vec<String> {
+    let is_in = |pod: &Pod, case: &CaseEntry| {
+        case.volume.namespace == pod.meta.namespace
+            && case.waiting.iter().any(|waiting| waiting.pod == pod.meta.name)
+    };
+    let mut notes: Vec<String> = observed
+        .pods
+        .iter()
+        .filter(|pod| !pod.is_ending())
+        .filter(|pod| pod.phase == "Pending" && !pod.claims.is_empty())
+        .filter(|pod| !found.iter().any(|case| is_in(pod, case)))
+        .filter_map(|pod| Some(held_up_by(pod, pod.held_up.as_ref()?)))
+        .collect();
     if notes.len() > HELD_UP {
         let more = notes.len() - HELD_UP;
         notes.truncate(HELD_UP);
@@ -158,10 +216,11 @@ fn skew(observed: &Observed, now: Timestamp) -> Option<String> {
 /// The cases without their durations: which pods wait for which claim, and why.
 fn essence(diagnosis: &Diagnosis) -> Vec<String> {
     let cases = diagnosis.cases.iter().map(|case| {
-        let pods: Vec<&str> = case.waiting.iter().map(|it| it.pod.as_str()).collect();
+        let pods: Vec<&str> = case.waiting.iter().map(|waiting| waiting.pod.as_str()).collect();
         format!("{} {} {pods:?}", case.cause, case.volume.claim)
     });
-    cases.chain(diagnosis.open.iter().cloned()).collect()
+    let volumes = diagnosis.node.iter().flat_map(|node| node.volumes.iter().cloned());
+    cases.chain(volumes).chain(diagnosis.open.iter().cloned()).collect()
 }
 
 #[cfg(test)]
@@ -210,11 +269,11 @@ mod tests {
         let observed = |pods| Observed { pods, ..Observed::default() };
         let two = vec![pod("a", "ContainerCreating"), pod("b", "ImagePullBackOff")];
         assert_eq!(
-            held_up(&observed(two)),
+            held_up(&observed(two), &[]),
             ["Pod shop/b has its volumes, and does not run for another reason: ImagePullBackOff."]
         );
-        let eight = (0..8).map(|it| pod(&it.to_string(), "ErrImagePull"));
-        let notes = held_up(&observed(eight.collect()));
+        let eight = (0..8).map(|number| pod(&number.to_string(), "ErrImagePull"));
+        let notes = held_up(&observed(eight.collect()), &[]);
         assert_eq!(notes.last().unwrap(), "So do 3 more pods.");
     }
 }

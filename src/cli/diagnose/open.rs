@@ -8,8 +8,7 @@ const NEEDED: [&str; 4] =
 
 /// A sentence for each resource that could not be read.
 pub(super) fn questions(observed: &Observed) -> Vec<String> {
-    let unread = observed.unread.iter();
-    unread.map(|unread| unread.leaves_open(question(&unread.resource))).collect()
+    observed.unread.iter().map(|unread| unread.leaves_open(question(&unread.resource))).collect()
 }
 
 /// The question that a resource would answer, as the end of "It is not known ".

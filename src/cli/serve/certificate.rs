@@ -87,11 +87,15 @@ pub(super) fn health(certificates: &Arc<Certificates>, metrics: &Metrics) -> Arc
 }
 
 /// The readiness condition on the certificate: the API server refuses a certificate before and
-/// after its validity.
+/// after its validity. `now` is the time of this machine.
 fn condition(certificates: &Certificates, now: Timestamp) -> Readiness {
+    if let Some(sentence) = certificates.wrong_clock() {
+        return Readiness::not_ready(NAME, sentence);
+    }
+    let now = certificates.time(now);
     let failure = certificates.failure();
     let Some(pair) = certificates.current() else {
-        let why = failure.map_or_else(|| "It is being made.".to_owned(), |it| it.to_string());
+        let why = failure.map_or_else(|| "It is being made.".to_owned(), |error| error.to_string());
         return Readiness::not_ready(NAME, format!("There is no certificate yet. {why}"));
     };
     let (from, until) = (pair.not_before(), pair.not_after());
@@ -101,7 +105,10 @@ fn condition(certificates: &Certificates, now: Timestamp) -> Readiness {
         }
         _ if now < from => Readiness::not_ready(
             NAME,
-            format!("The certificate is good from {from} on; check this machine's clock."),
+            format!(
+                "The certificate is not valid before {from}, and it is {now:.0}. Check the clock \
+                 of whoever issued it, and this machine's."
+            ),
         ),
         Some(failure) => {
             Readiness::degraded(NAME, format!("{failure} The one in use is good until {until}."))

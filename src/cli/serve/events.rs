@@ -148,8 +148,7 @@ fn reportable(
         Decision::Warned => Some((Action::Warn, WARNED)),
         Decision::Allowed | Decision::Patched | Decision::Denied | Decision::Unreadable => None,
     };
-    let findings = verdict.findings.iter();
-    findings.filter_map(move |finding| {
+    verdict.findings.iter().filter_map(move |finding| {
         let (action, reason) = reported?;
         let is_grave =
             action == Action::Fix || is_denied_by_default(finding.outcome, finding.certainty);
@@ -238,7 +237,7 @@ impl EventRecorder {
                 }
                 found => found?,
             };
-            if let Some(uid) = found.and_then(|object| object.metadata.uid) {
+            if let Some(uid) = found.and_then(|stored| stored.metadata.uid) {
                 let is_it = expected.is_none_or(|expected| expected == uid);
                 return Ok(is_it.then_some(uid));
             }

@@ -152,9 +152,12 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     server.shutdown_delay = options.shutdown_delay;
     server.drain_timeout = options.drain_timeout;
     server.limits.timeout = options.longest_timeout;
-    let clients = options.client_ca.clone();
-    let clients = clients.map(|path| ClientAuthorities::open(path, CLIENTS_INTERVAL));
-    let (clients, follow_clients) = clients.transpose()?.unzip();
+    let (clients, follow_clients) = options
+        .client_ca
+        .clone()
+        .map(|path| ClientAuthorities::open(path, CLIENTS_INTERVAL))
+        .transpose()?
+        .unzip();
     server.clients = clients.map(|clients| clients as _);
     let server = Server::start(&server, certificates, reviewer, sources, metrics.clone()).await?;
     let signals = server.shutdown().on_signals().map_err(ServeError::Signals)?;
@@ -163,7 +166,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     followers.extend(follow_certificate.map(FutureExt::boxed_local));
     followers.extend(follow_clients.map(FutureExt::boxed_local));
     followers.extend(record_events.map(FutureExt::boxed_local));
-    followers.extend(facts.as_ref().map(|it| it.follow().boxed_local()));
+    followers.extend(facts.as_ref().map(|facts| facts.follow().boxed_local()));
     tokio::select! {
         stopped = server.run() => Ok(stopped?),
         (never, ..) = select_all(followers) => match never {},

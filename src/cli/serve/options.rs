@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::SignedDuration;
 
@@ -57,9 +58,13 @@ pub(crate) struct ServeOptions {
     #[arg(long, conflicts_with = "facts")]
     pub admission_policies: bool,
 
-    /// What to do with a denial that the API server does not confirm in time
+    /// How to answer if the API server does not confirm a denial in time
     #[arg(long, value_enum, default_value_t = Stale::Warn)]
     pub stale: Stale,
+
+    /// The MiB of memory for the objects of all namespaces; those of one namespace get a third
+    #[arg(long, value_name = "MIB", default_value_t = 192, value_parser = RangedU64ValueParser::<usize>::new().range(16..=1 << 20))]
+    pub object_memory: usize,
 
     /// The longest that a review may take, whatever its client says; at least `timeoutSeconds` of
     /// the webhook configurations
@@ -74,12 +79,12 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = duration)]
     pub drain_timeout: Duration,
 
-    /// What is logged, and how.
+    /// The log.
     #[command(flatten)]
     pub log: LogOptions,
 }
 
-/// What to do with a denial that rests on facts that may be old.
+/// How to answer if a denial rests on facts that may be old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Stale {
     /// It stands

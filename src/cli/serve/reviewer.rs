@@ -27,8 +27,13 @@ pub(super) fn kinds() -> Vec<&'static str> {
         ObjectKind::Node,
         ObjectKind::VolumeAttachment,
     ];
-    let workloads = WorkloadKind::ALL.into_iter().map(ObjectKind::Workload);
-    workloads.chain(others).map(ObjectKind::name).chain([admission::OTHER_KIND]).collect()
+    WorkloadKind::ALL
+        .into_iter()
+        .map(ObjectKind::Workload)
+        .chain(others)
+        .map(ObjectKind::name)
+        .chain([admission::OTHER_KIND])
+        .collect()
 }
 
 /// Answers the reviews that the server receives, as admission decides.

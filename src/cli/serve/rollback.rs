@@ -47,17 +47,19 @@ pub(super) async fn allow_rollback(
         return verdict;
     }
     let owner = rollback.owner();
-    let revisions = view.revisions(&owner, rollback.template, asker, deadline);
-    let revisions = revisions.await.map_err(|error| error.to_string());
-    let found = revisions.and_then(|all| Ok(rollback.rests_on(&all)?.cloned()));
+    let found = view
+        .revisions(&owner, rollback.template, asker, deadline)
+        .await
+        .map_err(|error| error.to_string())
+        .and_then(|all| Ok(rollback.rests_on(&all)?.cloned()));
     match found {
         // Users who may edit pods can write the labels of a DaemonSet's pods.
-        Ok(Some(it)) if it.pods.is_some() && !verdict.may_be_overridden => verdict,
-        Ok(Some(it)) => {
-            let revision = format!("{} {}", it.kind, it.name);
+        Ok(Some(target)) if target.pods.is_some() && !verdict.may_be_overridden => verdict,
+        Ok(Some(target)) => {
+            let revision = format!("{} {}", target.kind, target.name);
             tracing::info!(
                 object = %received.reference(), endpoint = endpoint.name(), user = received.user(),
-                %revision, number = it.number, created = %it.created, pods = ?it.pods, ready = it.ready,
+                %revision, number = target.number, created = %target.created, pods = ?target.pods, ready = target.ready,
                 "An update passed as a rollback."
             );
             verdict.of_rollback(&format!(
@@ -75,7 +77,9 @@ pub(super) async fn allow_rollback(
 /// Whether the verdict refuses an update, or changes its template.
 fn is_in_the_way(endpoint: Endpoint, verdict: &Verdict) -> bool {
     match endpoint {
-        Endpoint::Validate => verdict.with(Action::Deny).any(|it| it.outcome != Outcome::Refused),
+        Endpoint::Validate => {
+            verdict.with(Action::Deny).any(|finding| finding.outcome != Outcome::Refused)
+        }
         Endpoint::Mutate => verdict.with(Action::Fix).any(Finding::patches_template),
     }
 }
@@ -198,10 +202,11 @@ impl<'a> TemplateUpdate<'a> {
     /// Fails if nothing shows whether its pods do.
     fn rests_on<'r>(&self, revisions: &'r [Revision]) -> Result<Option<&'r Revision>, String> {
         let status = &self.old.status;
-        let mut with_template = revisions.iter().filter(|it| it.has_template);
+        let mut with_template = revisions.iter().filter(|revision| revision.has_template);
         match self.update.kind {
-            WorkloadKind::StatefulSet => Ok(with_template
-                .find(|it| it.name == status.current_revision && status.current_replicas >= 1)),
+            WorkloadKind::StatefulSet => Ok(with_template.find(|revision| {
+                revision.name == status.current_revision && status.current_replicas >= 1
+            })),
             // If there are two revisions, pods that are not of the newest one are of the other. A
             // DaemonSet does not report more.
             WorkloadKind::DaemonSet => match with_template.next() {
@@ -217,8 +222,10 @@ impl<'a> TemplateUpdate<'a> {
                 },
                 found => Ok(found),
             },
-            _ => Ok(with_template.find(|it| {
-                self.is_stable(it) && self.is_earlier(it, revisions) && has_volume(it, revisions)
+            _ => Ok(with_template.find(|revision| {
+                self.is_stable(revision)
+                    && self.is_earlier(revision, revisions)
+                    && has_volume(revision, revisions)
             })),
         }
     }
@@ -231,29 +238,35 @@ impl<'a> TemplateUpdate<'a> {
             WorkloadKind::Rollout => &annotations.rollout,
             _ => &annotations.deployment,
         };
-        let newest = || all.iter().map(|it| it.number).max().unwrap_or_default();
+        let newest = || all.iter().map(|other| other.number).max().unwrap_or_default();
         let current = if current.is_empty() { Ok(newest()) } else { current.parse() };
-        let mut conditions = self.old.status.conditions.iter();
         // The controller records here that it made a revision, or that it waits for one.
-        let progressed = conditions.find(|it| it.kind == "Progressing");
+        let progressed =
+            self.old.status.conditions.iter().find(|condition| condition.kind == "Progressing");
         revision.number >= 1
             && current.is_ok_and(|current| revision.number <= current)
-            && progressed.is_none_or(|it| revision.created.as_str() <= it.last_update_time.as_str())
+            && progressed.is_none_or(|condition| {
+                revision.created.as_str() <= condition.last_update_time.as_str()
+            })
     }
 
     /// Whether a Rollout returns to that revision at once. It does so only for the stable one: any
     /// other would be a new canary.
     fn is_stable(&self, revision: &Revision) -> bool {
-        let stable = self.old.status.stable.as_deref();
-        stable.is_none_or(|stable| revision.hash(self.update.name) == Some(stable))
+        self.old
+            .status
+            .stable
+            .as_deref()
+            .is_none_or(|stable| revision.hash(self.update.name) == Some(stable))
     }
 }
 
 /// Whether a pod of the revision has the volume: either a pod is ready or, while no pod of any
 /// revision is, this revision is the earliest that has pods, and the others wait for it.
 fn has_volume(revision: &Revision, all: &[Revision]) -> bool {
-    let mut others = all.iter().filter(|it| it.name != revision.name && it.pods >= Some(1));
-    let mut is_first = || others.all(|it| it.ready == 0 && it.number > revision.number);
+    let mut others =
+        all.iter().filter(|other| other.name != revision.name && other.pods >= Some(1));
+    let mut is_first = || others.all(|other| other.ready == 0 && other.number > revision.number);
     revision.pods >= Some(1) && (revision.ready >= 1 || is_first())
 }
 
@@ -273,8 +286,12 @@ fn disks(template: &RawValue) -> Option<BTreeSet<String>> {
         volumes: Option<Vec<serde_json::Map<String, Value>>>,
     }
     let Template { spec } = serde_json::from_str(template.get()).ok()?;
-    let sources = spec.volumes.into_iter().flatten().flatten();
-    let sources = sources.filter(|(key, _)| key != "name" && !NO_DISKS.contains(&key.as_str()));
+    let sources = spec
+        .volumes
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|(key, _)| key != "name" && !NO_DISKS.contains(&key.as_str()));
     Some(sources.map(|(key, value)| format!("{key} {value}")).collect())
 }
 
@@ -381,7 +398,7 @@ mod tests {
         let received = received(&body);
         let update = TemplateUpdate::read(&received).unwrap();
         let found = update.rests_on(revisions)?;
-        assert!(found.is_none_or(|it| it.has_template));
+        assert!(found.is_none_or(|revision| revision.has_template));
         Ok(found.is_some())
     }
 
@@ -450,10 +467,7 @@ mod tests {
         assert_eq!(rests_on("DaemonSet", &status(1), &two), Ok(true));
         assert_eq!(rests_on("DaemonSet", &status(2), &two), Ok(false));
         assert_eq!(rests_on("DaemonSet", &status(1), std::slice::from_ref(&current)), Ok(false));
-        let counted = |pods| {
-            let wanted = revision("wanted", 1, pods, 0);
-            [wanted, current.clone(), other.clone()]
-        };
+        let counted = |pods| [revision("wanted", 1, pods, 0), current.clone(), other.clone()];
         assert!(rests_on("DaemonSet", &status(1), &counted(None)).is_err());
         assert_eq!(rests_on("DaemonSet", &status(1), &counted(Some(0))), Ok(false));
         assert_eq!(rests_on("DaemonSet", &status(1), &counted(Some(1))), Ok(true));

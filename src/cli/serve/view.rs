@@ -12,7 +12,7 @@ use super::options::{ServeOptions, Stale};
 use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
 use engine::policy::Action;
-use engine::snapshot::{Snapshot, View};
+use engine::snapshot::{Snapshot, Usage, View};
 use engine::verdict::{EffectivePolicy, Verdict};
 use source::Asker;
 use source::connect::Access;
@@ -52,10 +52,14 @@ impl FactSource {
     pub(super) fn open(options: &ServeOptions, metrics: &Metrics) -> Result<Self, FactsError> {
         if options.facts.is_empty() {
             let (pods, custom) = (options.bare_pods, options.custom_workloads);
-            let informer = Informer::start(Access::default(), move |kind| {
-                (pods || kind != ObjectKind::Workload(WorkloadKind::Pod))
-                    && (custom || kind.is_built_in())
-            });
+            let informer = Informer::start(
+                Access::default(),
+                move |kind| {
+                    (pods || kind != ObjectKind::Workload(WorkloadKind::Pod))
+                        && (custom || kind.is_built_in())
+                },
+                options.object_memory << 20,
+            );
             return Ok(Self::Live(Box::new(Live {
                 informer,
                 revisions: LiveRevisions::default(),
@@ -121,8 +125,7 @@ impl FactSource {
         };
         let is_denied = live.stale == Stale::Deny;
         let result = if is_denied { "denied" } else { "warned" };
-        let unconfirmed = &live.metrics.unconfirmed_denials;
-        unconfirmed.get_or_create(&[("result", result)]).inc();
+        live.metrics.unconfirmed_denials.get_or_create(&[("result", result)]).inc();
         tracing::warn!(
             object = %received.reference(), user = received.user(), is_denied, why,
             "A denial was not confirmed."
@@ -142,11 +145,8 @@ impl FactSource {
             Self::Files { revisions, .. } => return Ok(revisions.find(owner, template)),
             Self::Live(live) => live,
         };
-        let client = live.informer.client();
-        let client = client.ok_or(RevisionsError::Late("revisions"))?;
-        let revisions = &live.revisions;
-        let found = revisions.find(&client, owner, template, asker, deadline);
-        found.await
+        let client = live.informer.client().ok_or(RevisionsError::Late("revisions"))?;
+        live.revisions.find(&client, owner, template, asker, deadline).await
     }
 
     /// The informer, unless the facts come from files.
@@ -165,12 +165,13 @@ impl FactSource {
             Self::Files { .. } => Readiness::ready(NAME, "The facts come from files."),
             Self::Live(live) => {
                 let live = &live.informer;
-                gauge(&live.statuses(), &metrics);
+                let usage = live.usage();
+                gauge(&live.statuses(), usage, &metrics);
                 for (result, count) in live.lookup_counts() {
                     let lookups = metrics.late_lookups.get_or_create(&[("result", result)]);
                     lookups.inner().store(count, Ordering::Relaxed);
                 }
-                condition(live.fitness())
+                condition(live.fitness(), usage)
             }
         })
     }
@@ -186,8 +187,15 @@ fn wait_until(deadline: Instant) -> Instant {
     half_way(deadline).min(Instant::now() + LONGEST_WAIT)
 }
 
-fn condition(fitness: Fitness) -> Readiness {
+fn condition(fitness: Fitness, usage: Usage) -> Readiness {
     match fitness {
+        Fitness::Current if usage.left_out > 0 => Readiness::ready(
+            NAME,
+            format!(
+                "All facts of the cluster are followed, but {} objects are left out to limit the memory; the log names their namespaces.",
+                usage.left_out
+            ),
+        ),
         Fitness::Current => {
             Readiness::ready(NAME, "All facts of the cluster are known and followed.")
         }
@@ -196,17 +204,22 @@ fn condition(fitness: Fitness) -> Readiness {
     }
 }
 
-fn gauge(statuses: &[KindStatus], metrics: &Metrics) {
-    let is_connected = statuses.iter().all(|it| it.link == Link::Connected);
+fn gauge(statuses: &[KindStatus], usage: Usage, metrics: &Metrics) {
+    metrics.view_bytes.set(number(usage.bytes));
+    metrics.view_left_out.set(number(usage.left_out));
+    let is_connected = statuses.iter().all(|status| status.link == Link::Connected);
     metrics.view_connected.set(is_connected.into());
     for status in statuses {
         let labels = [("resource", status.kind.plural())];
         let synced = metrics.view_synced.get_or_create(&labels);
         synced.set(status.synced.into());
-        let objects = i64::try_from(status.objects).unwrap_or(i64::MAX);
-        metrics.view_objects.get_or_create(&labels).set(objects);
+        metrics.view_objects.get_or_create(&labels).set(number(status.objects));
         if let Some(at) = status.last_event {
             metrics.view_last_event.get_or_create(&labels).set(at);
         }
     }
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -259,8 +259,7 @@ impl Writer {
                     }
                 },
             }
-            let writes = &self.metrics.volume_facts_writes;
-            writes.get_or_create(&[("result", result)]).inc();
+            self.metrics.volume_facts_writes.get_or_create(&[("result", result)]).inc();
         }
         self.note(Need::Writing, fault);
         looked
@@ -295,9 +294,8 @@ impl Writer {
             }
             yield_now().await;
         }
-        let too_large = wanted.values().filter(|it| is_left_out(it)).count();
-        let too_large = i64::try_from(too_large).unwrap_or(i64::MAX);
-        self.metrics.volume_facts_too_large.set(too_large);
+        let too_large = wanted.values().filter(|value| is_left_out(value)).count();
+        self.metrics.volume_facts_too_large.set(i64::try_from(too_large).unwrap_or(i64::MAX));
         wanted
     }
 }
@@ -331,14 +329,17 @@ impl Objects {
 /// The objects to delete, as `None`, and the wanted objects that the cluster lacks or has with
 /// another spec.
 fn changes(known: &Known, wanted: HashMap<String, Value>) -> Vec<(String, Option<Value>)> {
-    let gone = known.keys().filter(|it| !wanted.contains_key(*it)).cloned();
-    let gone: Vec<_> = gone.map(|namespace| (namespace, None)).collect();
-    let differs = |(namespace, object): &(String, Value)| {
-        let stored = known.get(namespace);
-        stored.is_none_or(|(spec, _)| *spec != object["spec"])
-    };
-    let differing = wanted.into_iter().filter(differs);
-    let differing = differing.map(|(namespace, object)| (namespace, Some(object)));
+    let gone: Vec<_> = known
+        .keys()
+        .filter(|namespace| !wanted.contains_key(*namespace))
+        .map(|namespace| (namespace.clone(), None))
+        .collect();
+    let differing = wanted
+        .into_iter()
+        .filter(|(namespace, object)| {
+            known.get(namespace).is_none_or(|(spec, _)| *spec != object["spec"])
+        })
+        .map(|(namespace, object)| (namespace, Some(object)));
     gone.into_iter().chain(differing).collect()
 }
 
@@ -354,24 +355,26 @@ fn is_ending(error: &kube::Error) -> bool {
         return false;
     };
     status.details.iter().any(|details| {
-        let mut causes = details.causes.iter();
         (status.is_not_found() && details.kind == "namespaces")
-            || causes.any(|it| it.reason == NAMESPACE_TERMINATING)
+            || details.causes.iter().any(|cause| cause.reason == NAMESPACE_TERMINATING)
     })
 }
 
 /// The version of an object. Versions of one resource are numbers, and later ones are larger
 /// (KEP-5504).
 fn version(object: &DynamicObject) -> u64 {
-    let version = object.metadata.resource_version.as_deref();
-    version.and_then(|it| it.parse().ok()).unwrap_or_default()
+    object
+        .metadata
+        .resource_version
+        .as_deref()
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default()
 }
 
 /// Stores an object, unless a later version of it is known.
 fn put(known: &mut Known, mut object: DynamicObject) {
     let version = version(&object);
-    let spec = object.data.get_mut("spec").map(Value::take);
-    let spec = spec.unwrap_or_default();
+    let spec = object.data.get_mut("spec").map(Value::take).unwrap_or_default();
     let namespace = object.metadata.namespace.unwrap_or_default();
     let stored = known.get(&namespace);
     if stored.is_none_or(|(_, stored)| *stored <= version) {

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use super::super::ids::{ObjectId, TextId};
 use super::super::parse::Parsed;
 use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, target_key};
 use engine::model::Text;
@@ -26,6 +27,8 @@ pub(crate) struct Context<'p> {
     pub(crate) parsed: &'p Parsed,
     pub(crate) cluster: Snapshot,
     pub(crate) order: BatchOrder,
+    /// The numbers of the incomplete ones.
+    incomplete: Vec<ObjectId>,
     /// The name of something that was not rendered and may change one of them.
     doubt: Option<&'p str>,
     notes: Notes,
@@ -36,16 +39,16 @@ pub(crate) struct Context<'p> {
 struct Notes {
     /// The ambiguous claims, each with its workload: several definitions are equally near, and none
     /// is used.
-    ambiguous: Vec<(usize, ClaimNote)>,
+    ambiguous: Vec<(ObjectId, ClaimNote)>,
     /// The claims, each with its workload, that are defined in an unrelated folder.
-    assumed: Vec<(usize, ClaimNote)>,
+    assumed: Vec<(ObjectId, ClaimNote)>,
     /// The claims, by their namespace, whose class is ambiguous, because several definitions are
     /// equally near.
     classless: Vec<(Text, ClaimNote)>,
 }
 
 /// The advice if several definitions are equally near.
-pub(crate) const APPLIED_TOGETHER: &str = "Check only what is applied together";
+pub(crate) const APPLIED_TOGETHER: &str = "Check only manifests that are applied together";
 
 /// A note about a claim that a workload names.
 pub(crate) struct ClaimNote {
@@ -69,28 +72,36 @@ impl<'p> Context<'p> {
         self.parsed.text(known).doubt.as_deref().or(self.doubt)
     }
 
-    /// The notes on assumptions in the judgement of the object with the number `number`.
-    pub(crate) fn assumed_of(&self, number: usize) -> impl Iterator<Item = &ClaimNote> {
-        let object = &self.parsed.reading.objects[number].object;
-        let namespace = &object.metadata().namespace;
-        let classless = self.notes.classless.iter().filter(move |(of, _)| of == namespace);
-        of(&self.notes.assumed, number).chain(classless.map(|(_, note)| note))
+    /// The incomplete workloads.
+    pub(crate) fn incomplete(&self) -> impl Iterator<Item = &'p Workload> {
+        self.incomplete.iter().filter_map(|id| match &self.parsed.object(*id).object {
+            Object::Workload(workload) => Some(workload),
+            _ => None,
+        })
     }
 
-    /// The notes on ambiguous claims in the judgement of the object with the number `number`.
-    pub(crate) fn ambiguous_of(&self, number: usize) -> impl Iterator<Item = &ClaimNote> {
-        of(&self.notes.ambiguous, number)
+    /// The notes on assumptions in the judgement of the object.
+    pub(crate) fn assumed_of(&self, id: ObjectId) -> impl Iterator<Item = &ClaimNote> {
+        let object = &self.parsed.object(id).object;
+        let namespace = &object.metadata().namespace;
+        let classless = self.notes.classless.iter().filter(move |(of, _)| of == namespace);
+        of(&self.notes.assumed, id).chain(classless.map(|(_, note)| note))
+    }
+
+    /// The notes on ambiguous claims in the judgement of the object.
+    pub(crate) fn ambiguous_of(&self, id: ObjectId) -> impl Iterator<Item = &ClaimNote> {
+        of(&self.notes.ambiguous, id)
     }
 }
 
-fn of(notes: &[(usize, ClaimNote)], number: usize) -> impl Iterator<Item = &ClaimNote> {
-    notes.iter().filter(move |(workload, _)| *workload == number).map(|(_, note)| note)
+fn of(notes: &[(ObjectId, ClaimNote)], id: ObjectId) -> impl Iterator<Item = &ClaimNote> {
+    notes.iter().filter(move |(workload, _)| *workload == id).map(|(_, note)| note)
 }
 
 impl<'p> Scopes<'p> {
-    /// The context of the objects `numbers`, all from one file.
-    pub(crate) fn around(&self, numbers: &[usize]) -> Context<'p> {
-        let from = self.source(numbers[0]);
+    /// The context of the objects, all from one file.
+    pub(crate) fn around(&self, ids: &[ObjectId]) -> Context<'p> {
+        let from = self.source(ids[0]);
         let mut walk = Walk {
             scopes: self,
             from,
@@ -101,31 +112,36 @@ impl<'p> Scopes<'p> {
             notes: Notes::default(),
         };
         // Of two objects with one name in a file, the last one counts.
-        for number in numbers.iter().rev() {
-            walk.take(*number, Depth::Judged);
+        for id in ids.iter().rev() {
+            walk.take(*id, Depth::Judged);
         }
-        while let Some((number, depth)) = walk.waiting.pop() {
-            walk.visit(number, depth);
+        while let Some((id, depth)) = walk.waiting.pop() {
+            walk.visit(id, depth);
         }
         for driver in &self.drivers {
             walk.named(&key(self.object(*driver)));
         }
-        let mut taken: Vec<usize> = walk.taken.into_values().collect();
+        let mut taken: Vec<ObjectId> = walk.taken.into_values().collect();
         taken.sort_unstable();
         let mut cluster = Snapshot::new();
-        for number in &taken {
-            cluster.apply(self.object(*number).clone());
+        for id in &taken {
+            cluster.apply(self.object(*id).clone());
         }
-        taken.retain(|number| self.parsed.reading.objects[*number].is_judged());
-        let doubts = taken.iter().map(|number| {
-            let known = &self.parsed.reading.objects[*number];
+        taken.retain(|id| self.parsed.object(*id).is_judged());
+        let doubts = taken.iter().map(|id| {
+            let known = self.parsed.object(*id);
             self.parsed.text(known).doubt.as_deref()
         });
         Context {
             parsed: self.parsed,
             cluster,
-            order: BatchOrder::of(taken.iter().map(|number| (*number, self.object(*number)))),
+            order: BatchOrder::of(taken.iter().map(|id| (id.0, self.object(*id)))),
             doubt: doubts.flatten().next(),
+            incomplete: taken
+                .iter()
+                .copied()
+                .filter(|id| self.parsed.object(*id).incomplete().is_some())
+                .collect(),
             notes: walk.notes,
         }
     }
@@ -144,9 +160,9 @@ enum Depth {
 
 struct Walk<'s, 'p> {
     scopes: &'s Scopes<'p>,
-    from: usize,
-    taken: HashMap<Key, usize>,
-    waiting: Vec<(usize, Depth)>,
+    from: TextId,
+    taken: HashMap<Key, ObjectId>,
+    waiting: Vec<(ObjectId, Depth)>,
     /// Whether the volumes that nobody names were collected.
     has_volumes: bool,
     /// The namespaces whose workloads were collected.
@@ -155,19 +171,19 @@ struct Walk<'s, 'p> {
 }
 
 impl<'p> Walk<'_, 'p> {
-    fn take(&mut self, number: usize, depth: Depth) {
-        let key = key(self.scopes.object(number));
+    fn take(&mut self, id: ObjectId, depth: Depth) {
+        let key = key(self.scopes.object(id));
         let known = self.taken.contains_key(&key);
         if !known {
-            self.taken.insert(key, number);
+            self.taken.insert(key, id);
         }
         if !known || depth == Depth::Judged {
-            self.waiting.push((number, depth));
+            self.waiting.push((id, depth));
         }
     }
 
     /// Collects the definition of `key` as seen from `source`, if there is exactly one.
-    fn take_one(&mut self, source: usize, key: &Key) -> Option<usize> {
+    fn take_one(&mut self, source: TextId, key: &Key) -> Option<ObjectId> {
         let definition = self.scopes.one(source, key)?;
         self.take(definition, Depth::Fact);
         Some(definition)
@@ -184,23 +200,23 @@ impl<'p> Walk<'_, 'p> {
 
     /// Collects the object of the answer.
     fn taken(&mut self, answer: Answer) -> Answer {
-        if let Answer::One(number) = answer {
-            self.take(number, Depth::Fact);
+        if let Answer::One(id) = answer {
+            self.take(id, Depth::Fact);
         }
         answer
     }
 
-    fn visit(&mut self, number: usize, depth: Depth) {
+    fn visit(&mut self, id: ObjectId, depth: Depth) {
         let scopes = self.scopes;
-        let source = scopes.source(number);
-        match scopes.object(number) {
+        let source = scopes.source(id);
+        match scopes.object(id) {
             Object::Workload(workload) if depth != Depth::Fact => {
-                self.workload(number, workload, depth);
+                self.workload(id, workload, depth);
             }
             Object::Claim(claim) => {
                 if depth == Depth::Judged {
-                    let key = key(scopes.object(number));
-                    self.users(number, &key, Resolved::One(number));
+                    let key = key(scopes.object(id));
+                    self.users(id, &key, Resolved::One(id));
                 }
                 match scopes.places.nearness(self.from, source) {
                     Some(_) => self.storage(claim),
@@ -217,7 +233,7 @@ impl<'p> Walk<'_, 'p> {
             }
             _ => {}
         }
-        let metadata = scopes.object(number).metadata();
+        let metadata = scopes.object(id).metadata();
         let namespace = global(ObjectKind::Namespace, &metadata.namespace);
         self.take_one(self.from, &namespace);
     }
@@ -249,35 +265,35 @@ impl<'p> Walk<'_, 'p> {
     /// Does the same for a claim of another scope, as seen from its source `there`. The class and
     /// the volume of that claim may have the name of different objects in this scope. Default
     /// classes and free volumes of the other scope do not matter for the claims of this one.
-    fn storage_elsewhere(&mut self, there: usize, claim: &Claim) {
+    fn storage_elsewhere(&mut self, there: TextId, claim: &Claim) {
         let scopes = self.scopes;
         let class = claim.class().map(|name| global(ObjectKind::StorageClass, name));
         let name = &claim.spec.volume_name;
         let volume = (!name.is_empty()).then(|| global(ObjectKind::Volume, name));
         for key in class.into_iter().chain(volume) {
             if matches!(scopes.answer(self.from, &key), Answer::Nothing)
-                && let Answer::One(number) = scopes.answer(there, &key)
+                && let Answer::One(id) = scopes.answer(there, &key)
             {
-                self.take(number, Depth::Fact);
+                self.take(id, Depth::Fact);
             }
         }
     }
 
     /// Collects the objects in the folder of this file, above it or inside it; of several with one
     /// name, the nearest, if the nearest agree. `numbers` has one object for each name.
-    fn take_nearest(&mut self, numbers: &[usize]) {
+    fn take_nearest(&mut self, ids: &[ObjectId]) {
         let scopes = self.scopes;
-        for number in numbers {
-            let key = key(scopes.object(*number));
+        for id in ids {
+            let key = key(scopes.object(*id));
             let namesakes = scopes.definitions(&key);
             self.taken(scopes.nearest_beside(self.from, namesakes));
         }
     }
 
-    fn workload(&mut self, number: usize, workload: &Workload, depth: Depth) {
+    fn workload(&mut self, id: ObjectId, workload: &Workload, depth: Depth) {
         let scopes = self.scopes;
         let namespace = &workload.metadata.namespace;
-        let alone = scopes.parsed.reading.objects[number].hook == Some(HelmHook::OutsideRelease);
+        let alone = scopes.parsed.object(id).hook == Some(HelmHook::OutsideRelease);
         let shares = depth == Depth::Judged && !alone;
         for template in &workload.claim_templates {
             self.storage(template);
@@ -286,27 +302,27 @@ impl<'p> Walk<'_, 'p> {
             self.storage(template);
             if depth == Depth::Judged {
                 let key = claim_key(namespace, claim);
-                self.users(number, &key, Resolved::Missing);
+                self.users(id, &key, Resolved::Missing);
             }
         }
         let runtime_class = &workload.template.runtime_class;
         if !runtime_class.is_empty() {
             self.named(&global(ObjectKind::RuntimeClass, runtime_class));
         }
-        let with_template = self.template_source(number, workload).unwrap_or(workload);
+        let with_template = self.template_source(id, workload).unwrap_or(workload);
         for claim in with_template.template.claims() {
             let key = claim_key(namespace, claim.clone());
-            let definition = self.claim(number, workload.kind, &key, depth);
+            let definition = self.claim(id, workload.kind, &key, depth);
             if shares {
-                self.users(number, &key, definition);
+                self.users(id, &key, definition);
             }
         }
         if shares {
-            self.claims_of_templates(number, workload);
+            self.claims_of_templates(id, workload);
         }
-        let own = key(scopes.object(number));
+        let own = key(scopes.object(id));
         for scaler in scopes.scalers.get(&own).into_iter().flatten() {
-            if scopes.one(scopes.source(*scaler), &own) == Some(number) {
+            if scopes.one(scopes.source(*scaler), &own) == Some(id) {
                 self.take(*scaler, Depth::Fact);
             }
         }
@@ -321,31 +337,30 @@ impl<'p> Walk<'_, 'p> {
     }
 
     /// Collects the workload that has the pod template of a Rollout, if it is a different one.
-    fn template_source(&mut self, number: usize, workload: &Workload) -> Option<&'p Workload> {
+    fn template_source(&mut self, id: ObjectId, workload: &Workload) -> Option<&'p Workload> {
         let scopes = self.scopes;
         let source = workload.template_source.as_ref()?;
         let key = target_key(&workload.metadata.namespace, source)?;
-        let definition = self.take_one(scopes.source(number), &key)?;
+        let definition = self.take_one(scopes.source(id), &key)?;
         match scopes.object(definition) {
             Object::Workload(target) => Some(target),
             _ => None,
         }
     }
 
-    /// Collects a claim that the workload with the number `number` names, and returns its
-    /// definition.
-    fn claim(&mut self, number: usize, kind: WorkloadKind, key: &Key, depth: Depth) -> Resolved {
+    /// Collects a claim that the workload names, and returns its definition.
+    fn claim(&mut self, id: ObjectId, kind: WorkloadKind, key: &Key, depth: Depth) -> Resolved {
         let scopes = self.scopes;
-        let source = scopes.source(number);
+        let source = scopes.source(id);
         let (_, _, name) = key;
-        let note = |text| (number, ClaimNote::new(name, text));
+        let note = |text| (id, ClaimNote::new(name, text));
         match scopes.answer(source, key) {
             Answer::One(definition) => {
                 let defined = scopes.source(definition);
                 // A Pod is often a trial, and does not refer to a claim in another folder.
                 let is_far =
                     kind == WorkloadKind::Pod && !scopes.places.belongs_to(source, defined);
-                if is_far && !(scopes.is_only(key) && scopes.names_its_namespace(number)) {
+                if is_far && !(scopes.is_only(key) && scopes.names_its_namespace(id)) {
                     return Resolved::Missing;
                 }
                 self.take(definition, Depth::Fact);
@@ -353,10 +368,10 @@ impl<'p> Walk<'_, 'p> {
                     if let Object::Claim(claim) = scopes.object(definition)
                         && !is_far
                     {
-                        self.twins(number, claim);
+                        self.twins(id, claim);
                     }
                     if is_far || scopes.places.is_apart(source, defined) {
-                        let file = scopes.name(defined);
+                        let file = scopes.name(definition);
                         self.notes.assumed.push(note(format!(
                                                         "The claim \"{name}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
                         )));
@@ -372,25 +387,25 @@ impl<'p> Walk<'_, 'p> {
                 Resolved::Ambiguous
             }
             Answer::Nothing => {
-                let found = self.claim_elsewhere(number, key, depth);
-                let is_meant = scopes.is_only(key) && scopes.names_its_namespace(number);
+                let found = self.claim_elsewhere(id, key, depth);
+                let is_meant = scopes.is_only(key) && scopes.names_its_namespace(id);
                 found.filter(|_| is_meant).into()
             }
         }
     }
 
     /// Collects the other claims for the storage to which `claim` is bound, and their users.
-    fn twins(&mut self, number: usize, claim: &Claim) {
+    fn twins(&mut self, id: ObjectId, claim: &Claim) {
         let scopes = self.scopes;
         for twin in scopes.claims_of_twins(claim) {
-            let definition = self.take_one(scopes.source(number), &twin);
-            self.users(number, &twin, definition.into());
+            let definition = self.take_one(scopes.source(id), &twin);
+            self.users(id, &twin, definition.into());
         }
     }
 
     /// Collects the claims that a StatefulSet creates for its first pods.
-    fn claims_of_templates(&mut self, number: usize, workload: &Workload) {
-        let source = self.scopes.source(number);
+    fn claims_of_templates(&mut self, id: ObjectId, workload: &Workload) {
+        let source = self.scopes.source(id);
         for stem in workload.claim_stems() {
             let first = workload.first_ordinal;
             let pods = workload.replicas.min(MAX_ORDINALS);
@@ -398,20 +413,20 @@ impl<'p> Walk<'_, 'p> {
                 let claim = format!("{stem}-{ordinal}");
                 let key = claim_key(&workload.metadata.namespace, claim);
                 let definition = self.take_one(source, &key);
-                self.users(number, &key, definition.into());
+                self.users(id, &key, definition.into());
             }
         }
     }
 
     /// Collects a claim that is not in the scope of its workload, but on which other scopes agree.
-    fn claim_elsewhere(&mut self, number: usize, key: &Key, depth: Depth) -> Option<usize> {
+    fn claim_elsewhere(&mut self, id: ObjectId, key: &Key, depth: Depth) -> Option<ObjectId> {
         let scopes = self.scopes;
         let (_, _, claim) = key;
-        let (found, notes, text) = match scopes.elsewhere(scopes.source(number), key) {
+        let (found, notes, text) = match scopes.elsewhere(scopes.source(id), key) {
             Answer::Nothing => return None,
             Answer::One(definition) => {
                 self.take(definition, Depth::Fact);
-                let file = scopes.name(scopes.source(definition));
+                let file = scopes.name(definition);
                 let text = format!(
                     "The claim \"{claim}\" was found in {file}, which is checked apart from this, so this is an assumption. To be sure, add the claim to the facts about the cluster."
                 );
@@ -424,14 +439,14 @@ impl<'p> Walk<'_, 'p> {
             }
         };
         if depth == Depth::Judged {
-            notes.push((number, ClaimNote::new(claim, text)));
+            notes.push((id, ClaimNote::new(claim, text)));
         }
         found
     }
 
-    /// Collects the workloads that use the same claim as `number` does. `definition` is the claim
+    /// Collects the workloads that use the same claim as the object does. `definition` is the claim
     /// to which it refers; if that is missing, the facts may have it.
-    fn users(&mut self, number: usize, key: &Key, definition: Resolved) {
+    fn users(&mut self, id: ObjectId, key: &Key, definition: Resolved) {
         let scopes = self.scopes;
         let is_fact = scopes.is_fact(key);
         let meanings = scopes.meanings(key);
@@ -443,18 +458,18 @@ impl<'p> Walk<'_, 'p> {
         let Some(alike) = alike else { return };
         let near = scopes.around_in(&alike.all, self.from);
         let places = &scopes.places;
-        let is_user = |user: &usize| {
+        let is_user = |user: &ObjectId| {
             let source = scopes.source(*user);
-            *user != number
+            *user != id
                 && (is_fact
                     || !places.is_apart(self.from, source)
                         && (definition != Resolved::Missing || places.is_beside(self.from, source)))
         };
-        let mut users: Vec<usize> = near.iter().copied().filter(is_user).collect();
-        if users.is_empty() && scopes.is_only(key) && scopes.names_its_namespace(number) {
-            return self.far_users(number, key, near);
+        let mut users: Vec<ObjectId> = near.iter().copied().filter(is_user).collect();
+        if users.is_empty() && scopes.is_only(key) && scopes.names_its_namespace(id) {
+            return self.far_users(id, key, near);
         }
-        let nearness = |user: usize| places.nearness(self.from, scopes.source(user));
+        let nearness = |user: ObjectId| places.nearness(self.from, scopes.source(user));
         users.sort_by_key(|user| (Reverse(nearness(*user)), *user));
         users.truncate(MAX_USERS);
         // The later of two users is at fault, so the earliest user is always included.
@@ -466,26 +481,24 @@ impl<'p> Walk<'_, 'p> {
 
     /// Collects the workloads that use the claim in unrelated folders or other scopes, and name its
     /// namespace.
-    fn far_users(&mut self, number: usize, key: &Key, users: &[usize]) {
+    fn far_users(&mut self, id: ObjectId, key: &Key, users: &[ObjectId]) {
         let scopes = self.scopes;
         let (_, _, claim) = key;
-        let others = users
-            .iter()
-            .copied()
-            .filter(|user| *user != number && scopes.names_its_namespace(*user));
+        let others =
+            users.iter().copied().filter(|user| *user != id && scopes.names_its_namespace(*user));
         for user in others.take(MAX_USERS) {
             self.take(user, Depth::Neighbor);
-            let file = scopes.name(scopes.source(user));
+            let file = scopes.name(user);
             let text = format!(
                 "The claim \"{claim}\" is also used in {file}, which is checked apart from this, so this is an assumption. To be sure, check the two together as they are applied."
             );
             let note = ClaimNote { is_about_users: true, ..ClaimNote::new(claim, text) };
-            self.notes.assumed.push((number, note));
+            self.notes.assumed.push((id, note));
         }
     }
 
     /// `how` says why no definition is better than the others.
-    fn several(&self, claim: &str, definitions: &[usize], how: &str) -> String {
+    fn several(&self, claim: &str, definitions: &[ObjectId], how: &str) -> String {
         format!(
             "claim \"{claim}\" is defined in {}, which {how}, so none of them is taken. {APPLIED_TOGETHER}, or add the claim to the facts about the cluster.",
             self.files(definitions)
@@ -493,7 +506,7 @@ impl<'p> Walk<'_, 'p> {
     }
 
     /// `name` is the class that the claim names.
-    fn several_classes(&self, name: Option<&str>, classes: &[usize]) -> String {
+    fn several_classes(&self, name: Option<&str>, classes: &[ObjectId]) -> String {
         let files = self.files(classes);
         let what = match name {
             Some(name) => format!("StorageClass \"{name}\" is defined differently in {files}"),
@@ -505,9 +518,8 @@ impl<'p> Walk<'_, 'p> {
     }
 
     /// The files that contain the definitions.
-    fn files(&self, definitions: &[usize]) -> String {
-        let file = |number: &usize| self.scopes.name(self.scopes.source(*number));
-        let files: BTreeSet<&str> = definitions.iter().map(file).collect();
+    fn files(&self, definitions: &[ObjectId]) -> String {
+        let files: BTreeSet<&str> = definitions.iter().map(|id| self.scopes.name(*id)).collect();
         some(files.into_iter().map(str::to_owned).collect())
     }
 }

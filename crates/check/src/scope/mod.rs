@@ -17,6 +17,7 @@ mod place;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::ids::{ObjectId, TextId};
 use super::parse::Parsed;
 pub(super) use context::{APPLIED_TOGETHER, Context};
 use engine::model::Text;
@@ -41,21 +42,21 @@ type Key = (ObjectKind, Text, Text);
 pub(super) struct Scopes<'p> {
     pub(super) parsed: &'p Parsed,
     places: Places,
-    definitions: HashMap<Key, Vec<usize>>,
+    definitions: HashMap<Key, Vec<ObjectId>>,
     /// The workloads by the claims in their template.
-    users: HashMap<Key, Vec<usize>>,
+    users: HashMap<Key, Vec<ObjectId>>,
     /// The StatefulSets by the claims that they create, without the number in their names.
-    makers: HashMap<Key, Vec<usize>>,
+    makers: HashMap<Key, Vec<ObjectId>>,
     /// The known users of each claim, grouped by definition; filled on first use.
     meanings: Mutex<HashMap<Key, Arc<Meanings>>>,
     /// The autoscalers by the workload that they scale.
-    scalers: HashMap<Key, Vec<usize>>,
+    scalers: HashMap<Key, Vec<ObjectId>>,
     /// The workloads by their namespace, one for each name.
-    workloads: HashMap<Text, Vec<usize>>,
+    workloads: HashMap<Text, Vec<ObjectId>>,
     /// The volumes, one for each name.
-    volumes: Vec<usize>,
-    default_classes: Vec<usize>,
-    drivers: Vec<usize>,
+    volumes: Vec<ObjectId>,
+    default_classes: Vec<ObjectId>,
+    drivers: Vec<ObjectId>,
 }
 
 /// The users of a claim.
@@ -69,13 +70,13 @@ struct Meanings {
 /// Some users of a claim, in the order of their places.
 #[derive(Default)]
 struct Users {
-    all: Vec<usize>,
+    all: Vec<ObjectId>,
     /// The first of them in the order of the input.
-    first: Option<usize>,
+    first: Option<ObjectId>,
 }
 
 impl Users {
-    fn push(&mut self, user: usize) {
+    fn push(&mut self, user: ObjectId) {
         self.first = Some(self.first.map_or(user, |first| first.min(user)));
         self.all.push(user);
     }
@@ -84,23 +85,23 @@ impl Users {
 /// The definition to which a workload refers by the name of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Resolved {
-    One(usize),
+    One(ObjectId),
     Missing,
     /// Several definitions are equally near.
     Ambiguous,
 }
 
-impl From<Option<usize>> for Resolved {
-    fn from(definition: Option<usize>) -> Self {
+impl From<Option<ObjectId>> for Resolved {
+    fn from(definition: Option<ObjectId>) -> Self {
         definition.map_or(Self::Missing, Self::One)
     }
 }
 
 /// The definition of a name.
 enum Answer {
-    One(usize),
+    One(ObjectId),
     /// Several definitions are equally near, and they differ.
-    Several(Vec<usize>),
+    Several(Vec<ObjectId>),
     Nothing,
 }
 
@@ -119,48 +120,47 @@ impl<'p> Scopes<'p> {
             default_classes: Vec::new(),
             drivers: Vec::new(),
         };
-        for number in 0..parsed.reading.objects.len() {
-            scopes.enter(number);
+        for (id, _) in parsed.objects() {
+            scopes.enter(id);
         }
         let Self { places, workloads, definitions, default_classes, .. } = &mut scopes;
         let lists = workloads.values_mut().chain(definitions.values_mut());
-        for numbers in lists.chain([default_classes]) {
-            numbers.sort_by_key(|number| {
-                (places.rank(parsed.reading.objects[*number].place.source), *number)
-            });
+        for ids in lists.chain([default_classes]) {
+            ids.sort_by_key(|id| (places.rank(parsed.text_of(*id)), *id));
         }
         scopes
     }
 
-    /// The numbers of the objects to judge, with those of one file together. Objects that never run
+    /// The objects to judge, with those of one file together. Objects that never run
     /// at the same time as the others are judged separately.
-    pub(super) fn groups(&self) -> Vec<Vec<usize>> {
-        let objects = &self.parsed.reading.objects;
-        let judged: Vec<usize> =
-            (0..objects.len()).filter(|number| objects[*number].is_judged()).collect();
-        let passes = |number: &usize| objects[*number].passes();
+    pub(super) fn groups(&self) -> Vec<Vec<ObjectId>> {
+        let parsed = self.parsed;
+        let judged: Vec<ObjectId> =
+            parsed.objects().filter(|(_, known)| known.is_judged()).map(|(id, _)| id).collect();
+        let passes = |id: &ObjectId| parsed.object(*id).passes();
         judged
             .chunk_by(|a, b| self.source(*a) == self.source(*b) && !passes(a) && !passes(b))
             .flat_map(|of_file| of_file.chunks(MAX_GROUP))
-            .map(<[usize]>::to_vec)
+            .map(<[ObjectId]>::to_vec)
             .collect()
     }
 
-    fn object(&self, number: usize) -> &'p Object {
-        &self.parsed.reading.objects[number].object
+    fn object(&self, id: ObjectId) -> &'p Object {
+        &self.parsed.object(id).object
     }
 
-    fn name(&self, source: usize) -> &'p str {
-        &self.parsed.reading.texts[source].source.name
+    /// The name of the text that contains the object.
+    fn name(&self, id: ObjectId) -> &'p str {
+        &self.parsed.text(self.parsed.object(id)).source.name
     }
 
-    /// The number of the source that contains the object with the number `number`.
-    fn source(&self, number: usize) -> usize {
-        self.parsed.reading.objects[number].place.source
+    /// The text that contains the object.
+    fn source(&self, id: ObjectId) -> TextId {
+        self.parsed.text_of(id)
     }
 
-    fn enter(&mut self, number: usize) {
-        let object = self.object(number);
+    fn enter(&mut self, id: ObjectId) {
+        let object = self.object(id);
         let key = key(object);
         let is_new = !self.definitions.contains_key(&key);
         match object {
@@ -168,36 +168,36 @@ impl<'p> Scopes<'p> {
                 let namespace = &workload.metadata.namespace;
                 let ephemeral = workload.ephemeral_claims().map(|(claim, _)| Text::from(claim));
                 for claim in workload.template.claims().cloned().chain(ephemeral) {
-                    self.users.entry(claim_key(namespace, claim)).or_default().push(number);
+                    self.users.entry(claim_key(namespace, claim)).or_default().push(id);
                 }
                 for stem in workload.claim_stems() {
-                    self.makers.entry(claim_key(namespace, stem)).or_default().push(number);
+                    self.makers.entry(claim_key(namespace, stem)).or_default().push(id);
                 }
                 if is_new {
-                    self.workloads.entry(namespace.clone()).or_default().push(number);
+                    self.workloads.entry(namespace.clone()).or_default().push(id);
                 }
             }
             Object::Autoscaler(autoscaler) => {
                 let target = &autoscaler.spec.scale_target_ref;
                 if let Some(target) = target_key(&autoscaler.metadata.namespace, target) {
-                    self.scalers.entry(target).or_default().push(number);
+                    self.scalers.entry(target).or_default().push(id);
                 }
             }
-            Object::Volume(_) if is_new => self.volumes.push(number),
-            Object::StorageClass(class) if class.is_default() => self.default_classes.push(number),
-            Object::CsiDriver(_) if is_new => self.drivers.push(number),
+            Object::Volume(_) if is_new => self.volumes.push(id),
+            Object::StorageClass(class) if class.is_default() => self.default_classes.push(id),
+            Object::CsiDriver(_) if is_new => self.drivers.push(id),
             // The nodes in a file are not those of the cluster for which it is meant.
             Object::Node(_) => return,
             _ => {}
         }
-        self.definitions.entry(key).or_default().push(number);
+        self.definitions.entry(key).or_default().push(id);
     }
 
     /// The claims of other PersistentVolumes for the same storage as that of `claim`.
     fn claims_of_twins(&self, claim: &Claim) -> impl Iterator<Item = Key> {
         let volume = global(ObjectKind::Volume, &claim.spec.volume_name);
-        let own = self.definitions(&volume).first().and_then(|number| self.volume(*number));
-        let volumes = self.volumes.iter().filter_map(|number| self.volume(*number));
+        let own = self.definitions(&volume).first().and_then(|id| self.volume(*id));
+        let volumes = self.volumes.iter().filter_map(|id| self.volume(*id));
         volumes.filter_map(move |twin| {
             let own = own.filter(|own| own.metadata.name != twin.metadata.name)?;
             let named = twin.claimed_by().filter(|_| twin.is_same_as(own))?;
@@ -210,44 +210,44 @@ impl<'p> Scopes<'p> {
     pub(super) fn claim(&self, user: &Item, name: &Text) -> Option<(&'p Item, &'p Claim)> {
         let namespace = &user.object.metadata().namespace;
         let all = self.definitions(&claim_key(namespace, name.clone()));
-        let mut own = all.iter().filter(|number| self.source(**number) == user.place.source);
-        let number = match (all, own.next(), own.next()) {
+        let mut own = all.iter().filter(|id| self.source(**id) == TextId::of(user));
+        let id = match (all, own.next(), own.next()) {
             ([only], ..) => only,
             (_, Some(first), None) => first,
             _ => return None,
         };
-        let known = &self.parsed.reading.objects[*number];
+        let known = self.parsed.object(*id);
         match &known.object {
             Object::Claim(claim) => Some((known, claim)),
             _ => None,
         }
     }
 
-    fn volume(&self, number: usize) -> Option<&'p Volume> {
-        match self.object(number) {
+    fn volume(&self, id: ObjectId) -> Option<&'p Volume> {
+        match self.object(id) {
             Object::Volume(volume) => Some(volume),
             _ => None,
         }
     }
 
     /// All definitions of `key`, in the order of places.
-    fn definitions(&self, key: &Key) -> &[usize] {
+    fn definitions(&self, key: &Key) -> &[ObjectId] {
         self.definitions.get(key).map_or(&[][..], Vec::as_slice)
     }
 
     /// The definition of `key` as seen from the source `from`.
-    fn answer(&self, from: usize, key: &Key) -> Answer {
+    fn answer(&self, from: TextId, key: &Key) -> Answer {
         self.agreed(self.nearest(from, self.definitions(key)))
     }
 
     /// The definition in the other scopes, unless the facts have one.
-    fn elsewhere(&self, from: usize, key: &Key) -> Answer {
+    fn elsewhere(&self, from: TextId, key: &Key) -> Answer {
         if self.is_fact(key) {
             return Answer::Nothing;
         }
         let definitions = self.definitions(key).iter().copied();
         let is_out_of_sight =
-            |number: &usize| self.places.nearness(from, self.source(*number)).is_none();
+            |id: &ObjectId| self.places.nearness(from, self.source(*id)).is_none();
         self.agreed(definitions.filter(is_out_of_sight).collect())
     }
 
@@ -264,30 +264,28 @@ impl<'p> Scopes<'p> {
 
     /// Those of `numbers` that are nearest to the source `from` and in scope for it. `numbers` is
     /// in the order of places.
-    fn nearest(&self, from: usize, numbers: &[usize]) -> Vec<usize> {
-        let near = |number: usize| self.places.nearness(from, self.source(number));
-        let nearest_of = |candidates: &[usize]| {
-            let nearest = candidates.iter().filter_map(|number| near(*number)).max()?;
-            let all = candidates.iter().filter(|number| near(**number) == Some(nearest));
+    fn nearest(&self, from: TextId, ids: &[ObjectId]) -> Vec<ObjectId> {
+        let near = |id: ObjectId| self.places.nearness(from, self.source(id));
+        let nearest_of = |candidates: &[ObjectId]| {
+            let nearest = candidates.iter().filter_map(|id| near(*id)).max()?;
+            let all = candidates.iter().filter(|id| near(**id) == Some(nearest));
             Some(all.copied().collect())
         };
-        nearest_of(self.around_in(numbers, from))
-            .or_else(|| nearest_of(numbers))
-            .unwrap_or_default()
+        nearest_of(self.around_in(ids, from)).or_else(|| nearest_of(ids)).unwrap_or_default()
     }
 
     /// The definition by those of `members` that are in the folder of the source `from`, above it
     /// or inside it, and nearest to it.
-    fn nearest_beside(&self, from: usize, members: &[usize]) -> Answer {
+    fn nearest_beside(&self, from: TextId, members: &[ObjectId]) -> Answer {
         let mut nearby = members.to_vec();
-        nearby.retain(|number| self.places.is_beside(from, self.source(*number)));
+        nearby.retain(|id| self.places.is_beside(from, self.source(*id)));
         self.agreed(self.nearest(from, &nearby))
     }
 
     /// Whether the choice between `classes` does not matter for a claim: the claim is bound, the
     /// facts have its class, or its name is one that a driver of these classes usually gives its
     /// class.
-    fn is_settled(&self, claim: &Claim, classes: &[usize]) -> bool {
+    fn is_settled(&self, claim: &Claim, classes: &[ObjectId]) -> bool {
         let facts = self.parsed.facts.view();
         let metadata = &claim.metadata;
         let known = facts.claim(&metadata.namespace, &metadata.name).found();
@@ -299,7 +297,7 @@ impl<'p> Scopes<'p> {
             return facts.default_storage_class().found().is_some();
         };
         let is_of = |driver: &str| {
-            classes.iter().any(|number| match self.object(*number) {
+            classes.iter().any(|id| match self.object(*id) {
                 Object::StorageClass(class) => {
                     csi_driver_of(class.driver()) == csi_driver_of(driver)
                 }
@@ -311,17 +309,17 @@ impl<'p> Scopes<'p> {
     }
 
     /// The definition that equally near objects agree on.
-    fn agreed(&self, mut nearest: Vec<usize>) -> Answer {
+    fn agreed(&self, mut nearest: Vec<ObjectId>) -> Answer {
         if nearest.is_empty() {
             return Answer::Nothing;
         }
         // Within one file the last one counts, as it does for the API server.
         nearest.reverse();
         let mut files = HashSet::new();
-        nearest.retain(|number| files.insert((self.source(*number), key(self.object(*number)))));
+        nearest.retain(|id| files.insert((self.source(*id), key(self.object(*id)))));
         nearest.reverse();
         let first = nearest[0];
-        let is_alike = |other: &usize| {
+        let is_alike = |other: &ObjectId| {
             let (first, other) = (self.object(first), self.object(*other));
             means_the_same(first, other) || self.are_both_local(first, other)
         };
@@ -367,13 +365,13 @@ impl<'p> Scopes<'p> {
             && !self.is_fact(key)
     }
 
-    fn names_its_namespace(&self, number: usize) -> bool {
-        self.parsed.reading.objects[number].reference.namespace.is_some()
+    fn names_its_namespace(&self, id: ObjectId) -> bool {
+        self.parsed.object(id).reference.namespace.is_some()
     }
 
-    fn one(&self, from: usize, key: &Key) -> Option<usize> {
+    fn one(&self, from: TextId, key: &Key) -> Option<ObjectId> {
         match self.answer(from, key) {
-            Answer::One(number) => Some(number),
+            Answer::One(id) => Some(id),
             Answer::Several(_) | Answer::Nothing => None,
         }
     }
@@ -394,12 +392,12 @@ impl<'p> Scopes<'p> {
         let by_template = claim
             .rsplit_once('-')
             .and_then(|(stem, _)| self.makers.get(&claim_key(namespace, stem)));
-        let mut users: Vec<usize> = [self.users.get(key), by_template]
+        let mut users: Vec<ObjectId> = [self.users.get(key), by_template]
             .into_iter()
             .flatten()
             .flatten()
             .copied()
-            .filter(|user| !self.parsed.reading.objects[*user].passes())
+            .filter(|user| !self.parsed.object(*user).passes())
             .collect();
         users.sort_by_key(|user| (self.places.rank(self.source(*user)), *user));
         let mut meanings = Meanings::default();
@@ -423,11 +421,11 @@ impl<'p> Scopes<'p> {
 
     /// Those of `numbers` that can be nearest to the source `from`. `numbers` is in the order of
     /// places.
-    fn around_in<'n>(&self, numbers: &'n [usize], from: usize) -> &'n [usize] {
+    fn around_in<'n>(&self, ids: &'n [ObjectId], from: TextId) -> &'n [ObjectId] {
         let rank = self.places.rank(from);
-        let at = numbers.partition_point(|number| self.places.rank(self.source(*number)) < rank);
-        let end = numbers.len().min(at + MAX_LOOK);
-        &numbers[at.saturating_sub(MAX_LOOK)..end]
+        let at = ids.partition_point(|id| self.places.rank(self.source(*id)) < rank);
+        let end = ids.len().min(at + MAX_LOOK);
+        &ids[at.saturating_sub(MAX_LOOK)..end]
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::super::ids::TextId;
 use super::super::text::Text;
 
 /// The places of all sources.
@@ -16,8 +17,8 @@ struct Place {
     /// The numbers of the names in the path of its folder; `None` for standard input and pipes,
     /// which are near every source.
     folder: Option<Vec<u32>>,
-    /// Its number if it was rendered; `None` for files.
-    rendered: Option<usize>,
+    /// The text if it was rendered; `None` for files.
+    rendered: Option<TextId>,
     /// The numbers of the unrendered kustomizations that include it.
     unrendered: Vec<usize>,
     /// Its number in the order of the folders, in which neighbours are close to each other.
@@ -43,7 +44,7 @@ impl Places {
             });
             all.push(Place {
                 folder,
-                rendered: text.is_rendered().then_some(number),
+                rendered: text.is_rendered().then_some(TextId(number)),
                 unrendered: text.taken_by.clone(),
                 rank: 0,
             });
@@ -58,13 +59,13 @@ impl Places {
 
     /// If the ranks of two sources are on the same side of the rank of a third one, the source with
     /// the closer rank is at least as near to it.
-    pub(super) fn rank(&self, source: usize) -> usize {
-        self.all[source].rank
+    pub(super) fn rank(&self, source: TextId) -> usize {
+        self.all[source.0].rank
     }
 
     /// The nearness of `to` to `from`; `None` if the objects of one are not facts for the other.
-    pub(super) fn nearness(&self, from: usize, to: usize) -> Option<usize> {
-        let (here, there) = (&self.all[from], &self.all[to]);
+    pub(super) fn nearness(&self, from: TextId, to: TextId) -> Option<usize> {
+        let (here, there) = (&self.all[from.0], &self.all[to.0]);
         if !here.sees(there) {
             return None;
         }
@@ -81,8 +82,8 @@ impl Places {
     }
 
     /// Whether one of two sources is in the folder of the other, or in a folder inside it.
-    pub(super) fn is_beside(&self, from: usize, to: usize) -> bool {
-        let (here, there) = (&self.all[from], &self.all[to]);
+    pub(super) fn is_beside(&self, from: TextId, to: TextId) -> bool {
+        let (here, there) = (&self.all[from.0], &self.all[to.0]);
         here.sees(there)
             && match (&here.folder, &there.folder) {
                 (Some(here), Some(there)) => here.starts_with(there) || there.starts_with(here),
@@ -92,14 +93,14 @@ impl Places {
 
     /// Whether two sources are in one folder or one inside the other, or are included by one
     /// kustomization.
-    pub(super) fn belongs_to(&self, from: usize, to: usize) -> bool {
-        self.is_beside(from, to) || self.all[from].is_taken_with(&self.all[to])
+    pub(super) fn belongs_to(&self, from: TextId, to: TextId) -> bool {
+        self.is_beside(from, to) || self.all[from.0].is_taken_with(&self.all[to.0])
     }
 
     /// Whether two sources are in unrelated folders: neither contains the other, they are not two
     /// folders next to each other, and no kustomization includes both.
-    pub(super) fn is_apart(&self, from: usize, to: usize) -> bool {
-        let (here, there) = (&self.all[from], &self.all[to]);
+    pub(super) fn is_apart(&self, from: TextId, to: TextId) -> bool {
+        let (here, there) = (&self.all[from.0], &self.all[to.0]);
         if here.is_taken_with(there) {
             return false;
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub enum Purpose {
     /// A check to make before anything is changed.
     Check,
-    /// A step to take before any of the ways out.
+    /// A step to take, or a condition to meet, before any of the ways out.
     Before,
     /// A step that ends the wait. One of several is enough.
     WayOut,
@@ -45,5 +45,10 @@ impl SuggestedAction {
 
     pub(super) fn note(text: &str) -> Self {
         Self { purpose: Purpose::Note, command: None, text: text.to_owned() }
+    }
+
+    /// A condition without which the ways out do harm. Every report shows it before them.
+    pub(super) fn condition(text: &str) -> Self {
+        Self { purpose: Purpose::Before, ..Self::note(text) }
     }
 }

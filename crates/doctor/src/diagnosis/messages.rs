@@ -1,34 +1,48 @@
 //! The catalog of messages, and the names by which causes refer to them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// The content of `messages.yaml`.
+/// The content of `messages.yaml`, whose head explains it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Catalog {
     /// Commands that show more, by name, with the placeholders `{volume}`, `{claim}`, `{pod}` and
     /// `{namespace}`.
     commands: HashMap<String, String>,
-    /// Every message, the most specific first.
+    /// The beginnings of lines that continue the line before.
+    pub(super) continued: Vec<String>,
+    /// What each gRPC code promises, with the placeholders `{code}` and `{words}`.
+    pub(super) codes: HashMap<String, String>,
+    /// Words with one meaning.
     pub(super) messages: Vec<Message>,
+    /// Words that say what failed, and not why.
+    pub(super) operations: Vec<Message>,
+    /// Words that several components write.
+    pub(super) hints: Vec<Message>,
 }
 
-/// A line that Kubernetes or a driver writes.
+/// A line that Kubernetes, a driver or a tool writes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Message {
-    name: String,
+    pub(super) name: String,
     /// The words that people search for.
     pub(super) searched: String,
-    patterns: Vec<String>,
+    pub(super) patterns: Vec<String>,
     pub(super) says: String,
     pub(super) minors: Option<String>,
+    #[serde(default)]
+    during: Vec<String>,
+    #[serde(default)]
+    pub(super) harmless: bool,
     pub(super) meaning: String,
     look: Vec<String>,
     pub(super) out: String,
+    #[serde(default)]
     pub(super) causes: Vec<String>,
     pub(super) source: String,
 }
@@ -39,10 +53,32 @@ const YAML: &str = include_str!("../messages.yaml");
 pub(super) static CATALOG: LazyLock<Catalog> =
     LazyLock::new(|| serde_saphyr::from_str(YAML).unwrap_or_default());
 
+impl Catalog {
+    /// All entries.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Message> {
+        [&self.messages, &self.operations, &self.hints].into_iter().flatten()
+    }
+}
+
 impl Message {
     /// Whether the line, in lower case, is this message.
     pub(super) fn is_in(&self, line: &str) -> bool {
-        self.patterns.iter().any(|pattern| holds(line, pattern))
+        self.patterns.iter().any(|pattern| place(line, pattern).is_some())
+    }
+
+    /// The longest part of the line, in lower case, that is this message.
+    pub(super) fn place(&self, line: &str) -> Option<Range<usize>> {
+        let searched = self.searched.to_lowercase();
+        self.patterns
+            .iter()
+            .chain([&searched])
+            .filter_map(|pattern| place(line, pattern))
+            .max_by_key(Range::len)
+    }
+
+    /// Whether the words have their meaning if this operation failed.
+    pub(super) fn is_said_during(&self, operation: Option<&Self>) -> bool {
+        self.during.is_empty() || operation.is_none_or(|failed| self.during.contains(&failed.name))
     }
 
     /// The commands that show more, with their placeholders.
@@ -51,12 +87,46 @@ impl Message {
     }
 }
 
-/// Whether the line contains the parts of the pattern between `*`, in this order.
-fn holds(line: &str, pattern: &str) -> bool {
-    pattern
-        .split('*')
-        .try_fold(line, |rest, part| rest.split_once(part).map(|(_, after)| after))
-        .is_some()
+/// The number of places at which a pattern is tried: more would take long in hostile text.
+const TRIES: usize = 8;
+
+/// The part of the line that has the words of the pattern in this order, with any text for `*` and
+/// one word for `?`.
+fn place(line: &str, pattern: &str) -> Option<Range<usize>> {
+    let mut parts = pattern.split_inclusive(['*', '?']);
+    let first = parts.next()?;
+    line.match_indices(without_sign(first)).take(TRIES).find_map(|(start, found)| {
+        let mut end = start + found.len();
+        let mut before = first;
+        for part in parts.clone() {
+            let words = without_sign(part);
+            let (gap, _) = line.get(end..)?.split_once(words)?;
+            if before.ends_with('?') && gap.contains(' ') {
+                return None;
+            }
+            end += gap.len() + words.len();
+            before = part;
+        }
+        Some(start..if before.ends_with('*') { line.len() } else { end })
+    })
+}
+
+fn without_sign(part: &str) -> &str {
+    part.trim_end_matches(['*', '?'])
+}
+
+/// The advice of `--explain` about a line whose likeliest cause this is. What Kubernetes says before
+/// a driver's words is no explanation.
+pub(super) fn advice(line: &str, cause: &str) -> Option<String> {
+    let line = line.to_lowercase();
+    let words = line.split_once("\" : ").map_or(line.as_str(), |(_, words)| words);
+    CATALOG
+        .messages
+        .iter()
+        .filter(|message| message.causes.first().is_some_and(|first| first == cause))
+        .filter_map(|message| Some((message.place(words)?.len(), message)))
+        .max_by_key(|(length, _)| *length)
+        .map(|(_, message)| format!("{} {}", message.meaning, message.out))
 }
 
 /// A statement, as the names of its messages in the catalog.
@@ -67,10 +137,7 @@ impl Phrase {
     /// Whether the line makes the statement, in upper or lower case.
     pub(super) fn is_in(self, line: &str) -> bool {
         let line = line.to_lowercase();
-        CATALOG
-            .messages
-            .iter()
-            .any(|message| self.0.contains(&message.name.as_str()) && message.is_in(&line))
+        CATALOG.entries().any(|entry| self.0.contains(&entry.name.as_str()) && entry.is_in(&line))
     }
 }
 
@@ -86,8 +153,12 @@ pub(super) const ATTACHED_ELSEWHERE: Phrase = Phrase(&["attached-elsewhere"]);
 /// A driver says that the node has as many volumes as it can attach.
 pub(super) const LIMIT_REACHED: Phrase = Phrase(&["limit-reached"]);
 
-/// The attacher finds no node plugin of the driver.
-pub(super) const NODE_WITHOUT_DRIVER: Phrase = Phrase(&["node-without-driver"]);
+/// The attacher or the kubelet finds no node plugin of the driver.
+pub(super) const NODE_WITHOUT_DRIVER: Phrase =
+    Phrase(&["node-without-driver", "driver-not-registered"]);
+
+/// A mount on the node is dead.
+pub(super) const DEAD_MOUNT: Phrase = Phrase(&["dead-mount"]);
 
 /// A driver refuses to mount a volume twice on one node.
 pub(super) const MOUNTED_ALREADY: Phrase = Phrase(&["mounted-already"]);
@@ -100,6 +171,9 @@ pub(super) const TAKEN_BY_ANOTHER_POD: Phrase = Phrase(&["taken-by-another-pod"]
 
 /// The scheduler finds no pod that this one may follow.
 pub(super) const NO_POD_TO_FOLLOW: Phrase = Phrase(&["no-pod-to-follow"]);
+
+/// Anti-affinity or a spread constraint keeps the pod off nodes.
+pub(super) const KEPT_APART: Phrase = Phrase(&["kept-apart"]);
 
 /// The scheduler finds no node that can reach the volume.
 pub(super) const NODE_CONFLICT: Phrase = Phrase(&["node-conflict"]);
@@ -136,21 +210,23 @@ mod tests {
     #[test]
     fn the_catalog_is_read_and_whole() {
         let catalog: Catalog = serde_saphyr::from_str(YAML).unwrap();
-        let messages = catalog.messages;
-        let names: BTreeSet<&str> = messages.iter().map(|message| message.name.as_str()).collect();
-        assert_eq!(names.len(), messages.len());
-        for message in &messages {
-            assert!(!message.patterns.is_empty(), "{}", message.name);
-            for pattern in &message.patterns {
+        let names: BTreeSet<&str> = catalog.entries().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names.len(), catalog.entries().count());
+        for entry in catalog.entries() {
+            assert!(!entry.patterns.is_empty(), "{}", entry.name);
+            for pattern in &entry.patterns {
                 assert_eq!(*pattern, pattern.to_lowercase());
             }
-            for name in &message.look {
+            for name in &entry.look {
                 let is_known = catalog.commands.contains_key(name);
-                assert!(is_known, "{}: {name}", message.name);
+                assert!(is_known, "{}: {name}", entry.name);
             }
-            assert!(!message.causes.is_empty(), "{}", message.name);
-            for code in &message.causes {
-                assert!(Cause::named(code).is_some(), "{}: {code}", message.name);
+            for name in &entry.during {
+                let is_known = catalog.operations.iter().any(|operation| operation.name == *name);
+                assert!(is_known, "{}: {name}", entry.name);
+            }
+            for code in &entry.causes {
+                assert!(Cause::named(code).is_some(), "{}: {code}", entry.name);
             }
         }
         for phrase in [
@@ -158,10 +234,12 @@ mod tests {
             ATTACH_FAILED,
             ATTACHED_ELSEWHERE,
             LIMIT_REACHED,
+            DEAD_MOUNT,
             MOUNTED_ALREADY,
             IN_USE_BY_ANOTHER_POD,
             TAKEN_BY_ANOTHER_POD,
             NO_POD_TO_FOLLOW,
+            KEPT_APART,
             NODE_CONFLICT,
             LIMIT_OF_NODES,
             NOT_BOUND,
@@ -176,8 +254,15 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_text() {
-        assert!(holds("claim \"a\" not found", "claim \"*\" not found"));
-        assert!(!holds("not found: claim \"a\"", "claim \"*\" not found"));
+    fn signs_stand_for_text() {
+        for (line, pattern, expected) in [
+            ("so claim \"a\" not found", "claim \"*\" not found", Some(3..22)),
+            ("not found: claim \"a\"", "claim \"*\" not found", None),
+            ("claim b and claim c not found", "claim ? not found", Some(12..29)),
+            ("claim b is not found", "claim ? not found", None),
+            ("refused: a, b", "refused*", Some(0..13)),
+        ] {
+            assert_eq!(place(line, pattern), expected, "{line}");
+        }
     }
 }

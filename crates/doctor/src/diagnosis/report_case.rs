@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 
 use super::DiagnosisInput;
-use super::action::SuggestedAction;
+use super::action::{Purpose, SuggestedAction};
 use super::cause::{Cause, Documents, Judgement, wants};
 use super::health::Examined;
 use super::index::Index;
@@ -40,6 +40,14 @@ pub struct CaseEntry {
     pub nodes: Vec<Examined>,
     /// The steps to take, in this order.
     pub steps: Vec<SuggestedAction>,
+}
+
+impl CaseEntry {
+    /// The safest way out, after the steps and conditions without which it could do harm.
+    pub fn safest(&self) -> Vec<&SuggestedAction> {
+        let of = |purpose| self.steps.iter().filter(move |step| step.purpose == purpose);
+        of(Purpose::Before).chain(of(Purpose::WayOut).take(1)).collect()
+    }
 }
 
 /// A volume.

@@ -8,10 +8,12 @@ pub mod binding;
 mod certainty;
 pub mod company;
 pub mod constraints;
+pub(crate) mod crowding;
 pub mod eligibility;
 pub mod eligible_nodes;
 mod heartbeat;
 pub mod mislabelled;
+pub(crate) mod own_claims;
 pub mod placement;
 pub mod placement_change;
 mod pods;
@@ -19,6 +21,8 @@ pub mod topology;
 pub mod users;
 pub mod volumes;
 mod whereabouts;
+
+use std::ops::Range;
 
 use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::Workload;
@@ -67,6 +71,9 @@ pub(crate) struct Analysis<'a> {
     pub volumes: Vec<UsedVolume>,
     /// The placement of its pods.
     pub placement: Placement,
+    /// The ordinals of a StatefulSet's pods that are made from the template: after an update, not
+    /// those below its `partition`.
+    pub new_pods: Range<i64>,
 }
 
 impl<'a> Analysis<'a> {
@@ -83,7 +90,10 @@ impl<'a> Analysis<'a> {
         } else {
             Placement::default()
         };
-        Self { workload, facts, volumes, placement }
+        // The status shows that there is an earlier revision.
+        let is_update = previous.is_some() || workload.is_behind.is_some();
+        let new_pods = if is_update { workload.updated_ordinals() } else { workload.ordinals() };
+        Self { workload, facts, volumes, placement, new_pods }
     }
 
     /// The volumes that attach to one node at a time.
@@ -112,6 +122,7 @@ impl<'a> Analysis<'a> {
         Self {
             placement: Placement::of(self.workload, None, &volumes, self.facts),
             volumes,
+            new_pods: self.new_pods.clone(),
             ..*self
         }
     }

@@ -125,9 +125,8 @@ impl PlacementChange {
 /// Whether the update starts a rollout to a template that is not new: that of a StatefulSet whose
 /// `partition` or `OnDelete` held pods back.
 fn resumes(old: &Workload, new: &Workload) -> bool {
-    let last = |workload: &Workload| workload.partition.saturating_sub(workload.first_ordinal);
     new.kind == WorkloadKind::StatefulSet
-        && last(new) < last(old).min(new.replicas)
+        && new.partition < old.partition.min(new.replicas)
         && new.is_behind.or(old.is_behind).unwrap_or(true)
 }
 

@@ -1,6 +1,8 @@
 //! The number of pods that want a workload's volumes at the same time, and the effect of a rolling
 //! update on them.
 
+use std::ops::Range;
+
 use super::Analysis;
 use crate::model::strategy::Room;
 use crate::model::workload::WorkloadKind;
@@ -51,7 +53,9 @@ impl Analysis<'_> {
             }
             _ => false,
         };
-        rolls.then(|| workload.strategy.room(workload.replicas))?
+        // The pods that an update replaces are those of which it takes a percentage.
+        let Range { start, end } = workload.updated_ordinals();
+        rolls.then(|| workload.strategy.room(end - start))?
     }
 
     /// Whether a rolling update starts a new pod and stops no old one before the new one is ready.

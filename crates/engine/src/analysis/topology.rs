@@ -5,6 +5,22 @@ use crate::model::Text;
 use crate::model::node::{NodeSelector, NodeSelectorTerm};
 use crate::model::selector::{Operator, Requirement};
 use crate::model::volume::{Volume, VolumeSource};
+use crate::model::workload::Workload;
+
+/// A claim, and the nodes that its bound volume is limited to.
+pub(crate) struct Limited {
+    pub claim: Text,
+    pub reach: NodeSelector,
+}
+
+impl Limited {
+    /// The claim of the workload's pods; `None` if it has no bound volume, or one that every node
+    /// can reach.
+    pub(crate) fn of(claim: &str, workload: &Workload, facts: Facts<'_>) -> Option<Self> {
+        let volume = facts.view.bound_volume(&workload.metadata.namespace, claim)?;
+        Some(Self { claim: claim.into(), reach: reach(volume)? })
+    }
+}
 
 /// The nodes that can reach the volume; `None` if all can. They are limited by its node affinity,
 /// and by the zone and region in its labels, which the scheduler compares with those of nodes that

@@ -9,27 +9,9 @@ use super::eligible_nodes::{OneNode, one_node_of};
 use super::whereabouts::attached_to;
 use super::{Analysis, Facts, Placement, UsedVolume, volumes};
 use crate::model::Text;
-use crate::model::claim::Claim;
 use crate::model::labels::Labels;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Turn;
-
-/// The most claims of a StatefulSet's pods that are looked up, to bound the work for one object.
-const MADE: usize = 256;
-
-/// The claims that a StatefulSet's templates make for its pods: the number of the template, the
-/// template, and the claim's name.
-pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, &Claim, String)> {
-    workload
-        .claim_templates
-        .iter()
-        .enumerate()
-        .zip(workload.claim_stems())
-        .flat_map(|((at, template), stem)| {
-            workload.ordinals().map(move |ordinal| (at, template, format!("{stem}-{ordinal}")))
-        })
-        .take(MADE)
-}
 
 /// The other users of `claim` that have pods: workloads, StatefulSets by their templates, bare pods
 /// and pods of controllers that are not known here. If two of them are judged together, only one

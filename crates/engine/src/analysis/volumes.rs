@@ -76,16 +76,13 @@ impl UsedVolume {
     }
 }
 
-/// Every volume of the workload's pods, in the order of the template. Volumes from a StatefulSet's
-/// own claim templates are not among them, because each pod has its own.
+/// Every volume that the workload's pods share, in the order of the template. A StatefulSet's own
+/// claims are in [`own_claims`](super::own_claims): each is for one pod.
 pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
     workload
         .template
         .volumes
         .iter()
-        .filter(|volume| {
-            workload.claim_templates.iter().all(|claim| claim.metadata.name != volume.name)
-        })
         .map(|volume| {
             let mut used = used(volume, &workload.metadata.namespace, facts);
             // The kubelet does not wait for a volume that no container mounts. The scheduler counts

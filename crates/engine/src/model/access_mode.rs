@@ -51,10 +51,13 @@ impl AccessMode {
 
 /// A set of access modes.
 ///
-/// Deserializes from a list of long or short names. Unknown names, and a `null` that a chart leaves
-/// for a missing value, are ignored: the API server rejects them with its own message.
+/// Deserializes from a list of long or short names. Of an unknown name, which may be a placeholder,
+/// only its presence is kept. A `null` that a chart leaves for a missing value is ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AccessModes(u8);
+
+/// The bit for an unknown name.
+const UNKNOWN: u8 = 1 << 7;
 
 impl AccessModes {
     /// No mode at all.
@@ -73,12 +76,17 @@ impl AccessModes {
 
     /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether no name was written, not even an unknown one.
+    pub(crate) const fn is_unwritten(self) -> bool {
         self.0 == 0
     }
 
     /// The number of modes in the set, 0 to 4.
     pub const fn len(self) -> usize {
-        self.0.count_ones() as usize
+        (self.0 & !UNKNOWN).count_ones() as usize
     }
 
     /// Whether `mode` is in the set.
@@ -103,7 +111,7 @@ impl AccessModes {
 
     /// The modes of this set that `other` lacks.
     pub(crate) const fn minus(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
+        Self(self.0 & !other.0 & !UNKNOWN)
     }
 
     /// The modes in both sets.
@@ -113,7 +121,7 @@ impl AccessModes {
 
     /// Whether every mode of this set is in `other`.
     pub(crate) const fn is_subset(self, other: Self) -> bool {
-        self.0 & !other.0 == 0
+        self.minus(other).is_empty()
     }
 
     /// The modes in the set, in the order of [`AccessMode::ALL`].
@@ -145,8 +153,8 @@ impl<'de> Deserialize<'de> for AccessModes {
         let mut set = Self::EMPTY;
         let what = "a list of access modes";
         for_each(deserializer, what, |name: Option<Text>| {
-            if let Some(mode) = name.and_then(|name| AccessMode::parse(&name)) {
-                set.insert(mode);
+            if let Some(name) = name {
+                set.0 |= AccessMode::parse(&name).map_or(UNKNOWN, AccessMode::bit);
             }
         })?;
         Ok(set)
@@ -193,5 +201,9 @@ mod tests {
         assert_eq!(set.to_string(), "ReadWriteOnce, ReadWriteMany");
         assert_eq!(serde_json::to_string(&set).unwrap(), r#"["ReadWriteOnce","ReadWriteMany"]"#);
         assert_eq!(serde_json::from_str::<AccessModes>("null").unwrap(), AccessModes::EMPTY);
+        let unknown: AccessModes = serde_json::from_str(r#"["${MODE}"]"#).unwrap();
+        assert!(unknown.is_empty() && !unknown.is_unwritten());
+        let null: AccessModes = serde_json::from_str("[null]").unwrap();
+        assert!(null.is_unwritten());
     }
 }

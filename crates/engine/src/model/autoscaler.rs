@@ -15,7 +15,7 @@ use super::workload::WorkloadKind;
 pub type Autoscaler = Resource<AutoscalerSpec, AutoscalerStatus>;
 
 /// The target and the limits of an autoscaler.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AutoscalerSpec {
     /// Whether it is the spec of KEDA's ScaledObject. Set from the kind, never read from a field.
@@ -35,7 +35,7 @@ pub struct AutoscalerSpec {
 }
 
 /// The state of an autoscaler.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default)]
 pub struct AutoscalerStatus {
     /// Whether it has itself brought its workload down to 0, and will bring it up again
@@ -45,7 +45,7 @@ pub struct AutoscalerStatus {
 }
 
 /// The rules by which an autoscaler scales.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScalingBehavior {
     /// The rules by which it adds replicas.
@@ -54,7 +54,7 @@ pub struct ScalingBehavior {
 }
 
 /// The rules by which an autoscaler adds replicas.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScalingRules {
     /// `Disabled` if it never adds any.
@@ -200,7 +200,7 @@ fn scaled_to_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D:
 }
 
 /// A reference to the workload that an autoscaler scales.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScaleTarget {
     /// `apps/v1` for example.

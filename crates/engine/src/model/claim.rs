@@ -7,7 +7,7 @@ use super::access_mode::{AccessModes, VolumeMode};
 use super::de::{name, nullable, some_name};
 use super::metadata::CLASS_BETA;
 use super::quantity::Quantity;
-use super::resource::{Resource, Skipped};
+use super::resource::Resource;
 use super::selector::LabelSelector;
 use super::ser::is_default;
 
@@ -15,7 +15,7 @@ use super::ser::is_default;
 pub type Claim = Resource<ClaimSpec, ClaimStatus>;
 
 /// The storage that a claim requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClaimSpec {
     /// The requested modes.
@@ -36,18 +36,27 @@ pub struct ClaimSpec {
     pub selector: Option<LabelSelector>,
     /// The volume or snapshot that the volume is copied from.
     #[serde(skip_serializing_if = "is_default")]
-    pub data_source: Option<Skipped>,
+    pub data_source: Option<DataSource>,
     /// The newer field for the same purpose.
     #[serde(skip_serializing_if = "is_default")]
-    pub data_source_ref: Option<Skipped>,
+    pub data_source_ref: Option<DataSource>,
     /// The VolumeAttributesClass, whose parameters override those of the storage class; empty:
     /// none.
     #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
     pub volume_attributes_class_name: Text,
 }
 
+/// The object that fills a new volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DataSource {
+    /// `VolumeSnapshot`, `PersistentVolumeClaim`, or a kind that a populator reads.
+    #[serde(deserialize_with = "nullable")]
+    pub kind: Text,
+}
+
 /// The resources of a claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClaimResources {
     /// The minimum.
@@ -56,7 +65,7 @@ pub struct ClaimResources {
 }
 
 /// An amount of storage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Capacity {
     /// The size.
@@ -65,7 +74,7 @@ pub struct Capacity {
 }
 
 /// The storage that a claim is bound to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClaimStatus {
     /// The modes of the volume; empty while the claim is unbound.
@@ -77,7 +86,7 @@ pub struct ClaimStatus {
 }
 
 /// The phase of a claim's binding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ClaimPhase {
     /// It has no volume yet.
     Pending,
@@ -96,8 +105,8 @@ impl Claim {
         self.metadata.annotations.get(CLASS_BETA).or(self.spec.storage_class_name.as_deref())
     }
 
-    /// Whether the volume is a copy of another one or of a snapshot.
-    pub const fn has_data_source(&self) -> bool {
-        self.spec.data_source.is_some() || self.spec.data_source_ref.is_some()
+    /// The object that fills the volume.
+    pub fn data_source(&self) -> Option<&DataSource> {
+        self.spec.data_source_ref.as_ref().or(self.spec.data_source.as_ref())
     }
 }

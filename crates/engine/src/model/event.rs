@@ -28,6 +28,10 @@ pub struct Event {
     /// The text.
     #[serde(deserialize_with = "nullable")]
     pub message: String,
+    #[serde(deserialize_with = "nullable")]
+    reporting_component: Text,
+    #[serde(deserialize_with = "nullable")]
+    source: EventSource,
     #[serde(deserialize_with = "time")]
     last_timestamp: Option<Timestamp>,
     #[serde(deserialize_with = "time")]
@@ -43,7 +47,22 @@ struct Series {
     last_observed_time: Option<Timestamp>,
 }
 
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct EventSource {
+    #[serde(deserialize_with = "nullable")]
+    component: Text,
+}
+
 impl Event {
+    /// The component that recorded it; empty if it does not say. Provisioners append the name of
+    /// their pod after `_`.
+    pub fn reporter(&self) -> &str {
+        let names = [&self.reporting_component, &self.source.component];
+        let name = names.into_iter().find(|name| !name.is_empty());
+        name.map_or("", |name| name.split('_').next().unwrap_or_default())
+    }
+
     /// Whether it is about this pod, not about an earlier one with the same name.
     pub fn is_about(&self, pod: &Pod) -> bool {
         self.involved_object.kind != CLAIM && self.involved_object.is(&pod.meta)

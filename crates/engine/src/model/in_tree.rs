@@ -25,7 +25,7 @@
 use super::access_mode::{AccessMode, AccessModes};
 
 /// An in-tree volume type.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct InTreeType {
     /// Its field in `PersistentVolume.spec` and in a pod's `volumes`, `awsElasticBlockStore` for
     /// example.
@@ -40,7 +40,7 @@ pub struct InTreeType {
 }
 
 /// Whether the attach-detach controller attaches a volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Attaching {
     /// It does if it attaches for the CSIDriver with this name, to which the type is translated.
     AsDriver(&'static str),
@@ -54,7 +54,7 @@ pub enum Attaching {
 }
 
 /// The restrictions on an inline volume of a pod template, without a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Inline {
     /// The access modes of its translation; empty if it is not translated, so that nothing is
     /// refused.

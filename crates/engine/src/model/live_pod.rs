@@ -9,7 +9,7 @@ use super::de::nullable;
 use super::labels::Labels;
 use super::metadata::Metadata;
 use super::node::{OUT_OF_SERVICE, Taint};
-use super::pod::PodSpec;
+use super::pod::{PodSpec, PodTemplate};
 use super::resource::Resource;
 
 /// A pod and its status.
@@ -32,10 +32,12 @@ pub struct Pod {
     /// The reason for which a container does not run although the volumes are mounted,
     /// `ImagePullBackOff` for example.
     pub held_up: Option<Text>,
+    /// The kubelet's message about that; empty if there is none.
+    pub held_up_message: String,
     /// The scheduler's message if it found no node for the pod.
     pub unschedulable: Option<String>,
-    /// Whether it tolerates the taint `out-of-service`, so that it stays on such a node.
-    pub stays_out_of_service: bool,
+    /// The template that it was made from, which may no longer be that of its workload.
+    pub template: PodTemplate,
     /// The time at which the scheduler last reported whether it found a node.
     pub scheduled_at: Option<Timestamp>,
 }
@@ -49,6 +51,16 @@ impl Pod {
     /// Whether it still waits for its volumes. A terminating pod does not need them any more.
     pub fn is_starting(&self) -> bool {
         !self.is_ending() && !self.mounted && matches!(self.phase.as_str(), "" | "Pending")
+    }
+
+    /// Whether it tolerates the taint `out-of-service`, so that it stays on such a node.
+    pub fn stays_out_of_service(&self) -> bool {
+        let out_of_service = Taint {
+            key: OUT_OF_SERVICE.into(),
+            value: "nodeshutdown".into(),
+            effect: "NoExecute".into(),
+        };
+        self.template.tolerations.iter().any(|toleration| toleration.tolerates(&out_of_service))
     }
 
     /// Whether it is terminating.
@@ -96,7 +108,7 @@ impl From<Resource<PodSpec, PodStatus>> for Pod {
         let is_true =
             |name: &str| condition(name).is_some_and(|condition| condition.status == "True");
         let scheduled = condition("PodScheduled");
-        let template = wire.spec.with_labels(Labels::default());
+        let template = wire.spec.template(Labels::default(), &[]);
         let named = template.claims().cloned();
         // `ephemeral.VolumeClaimName` in `component-helpers/storage/ephemeral`.
         let pod = &wire.metadata.name;
@@ -108,20 +120,14 @@ impl From<Resource<PodSpec, PodStatus>> for Pod {
             status.init_container_statuses.iter().chain(&status.container_statuses);
         let mounted =
             is_true("PodReadyToStartContainers") || containers.clone().any(Container::has_volumes);
-        let out_of_service = Taint {
-            key: OUT_OF_SERVICE.into(),
-            value: "nodeshutdown".into(),
-            effect: "NoExecute".into(),
-        };
+        let held_up = containers.find_map(Container::another_reason);
         Self {
             claims: named.chain(created).collect(),
-            stays_out_of_service: template
-                .tolerations
-                .iter()
-                .any(|toleration| toleration.tolerates(&out_of_service)),
-            node: template.node_name,
+            node: template.node_name.clone(),
+            template,
             ready: is_true("Ready"),
-            held_up: containers.find_map(Container::another_reason).cloned(),
+            held_up: held_up.map(|waiting| waiting.reason.clone()),
+            held_up_message: held_up.map(|waiting| waiting.message.clone()).unwrap_or_default(),
             mounted,
             unschedulable: scheduled
                 .filter(|scheduled| scheduled.status == "False")
@@ -166,14 +172,16 @@ struct ContainerState {
 struct ContainerWaiting {
     #[serde(deserialize_with = "nullable")]
     reason: Text,
+    #[serde(deserialize_with = "nullable")]
+    message: String,
 }
 
 impl Container {
     /// The reason for which it waits, unless it is still being created.
-    fn another_reason(&self) -> Option<&Text> {
-        let reason = &self.state.waiting.as_ref()?.reason;
-        let is_other = !matches!(reason.as_str(), "" | "ContainerCreating" | "PodInitializing");
-        is_other.then_some(reason)
+    fn another_reason(&self) -> Option<&ContainerWaiting> {
+        self.state.waiting.as_ref().filter(|waiting| {
+            !matches!(waiting.reason.as_str(), "" | "ContainerCreating" | "PodInitializing")
+        })
     }
 
     /// Whether the volumes are mounted, as the kubelet does before it starts the first container.

@@ -61,7 +61,7 @@ pub fn is_name(name: &str) -> bool {
 }
 
 /// The metadata that decisions and messages use.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Metadata {
     /// The name; empty if the API server will generate one.
@@ -133,7 +133,7 @@ impl Metadata {
 }
 
 /// The owner that controls the object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Controller {
     /// The `apiVersion` of the owner, `apps/v1` for example.

@@ -241,7 +241,7 @@ impl Node {
 }
 
 /// A node with its current state.
-pub type NodeState = Resource<NodeStateSpec, NodeStatus>;
+pub type NodeState = Resource<NodeStateSpec, NodeStateStatus>;
 
 /// The spec of a node as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -253,6 +253,18 @@ pub struct NodeStateSpec {
     /// Whether it is cordoned, so that it accepts no new pods.
     #[serde(deserialize_with = "nullable")]
     pub unschedulable: bool,
+}
+
+/// The state that a kubelet reports of its node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeStateStatus {
+    /// The condition `Ready`, as in [`NodeStatus`].
+    #[serde(rename = "conditions", deserialize_with = "readiness")]
+    pub ready: Option<bool>,
+    /// The attachable volumes that are mounted, or about to be, by the controller's names.
+    #[serde(deserialize_with = "nullable")]
+    pub volumes_in_use: Vec<Text>,
 }
 
 /// Keeps lasting taints that keep pods off.

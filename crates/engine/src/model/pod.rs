@@ -21,7 +21,7 @@ pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// A pod template, reduced to the fields that decide on which nodes its pods can run and which
 /// volumes they use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PodTemplate {
     /// The labels of the pods.
     pub labels: Labels,
@@ -39,8 +39,12 @@ pub struct PodTemplate {
     pub tolerations: Box<[Toleration]>,
     /// The topology spread constraints, hard and soft.
     pub spread: Box<[TopologySpread]>,
-    /// The volumes that can be attached to a node; others are not kept.
+    /// The volumes that can be attached to a node; others are not kept. Those that a claim template
+    /// of a StatefulSet replaces are not kept either.
     pub volumes: Box<[PodVolume]>,
+    /// The volumes that a StatefulSet's claim templates add, each with the template's number and
+    /// name.
+    pub own_volumes: Box<[PodVolume]>,
     /// The claims that are created for each pod (generic ephemeral volumes).
     pub ephemeral: Box<[EphemeralClaim]>,
     /// The resources that each pod requests and only some nodes have, a GPU for example, sorted.
@@ -129,7 +133,7 @@ impl PodAffinityTerm {
 }
 
 /// One topology spread constraint.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TopologySpread {
     /// The number of pods by which a domain may exceed the emptiest domain.
@@ -176,7 +180,7 @@ fn soft<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
 }
 
 /// One volume of a pod template.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PodVolume {
     /// Its index in `spec.volumes`.
     pub index: usize,
@@ -194,8 +198,15 @@ pub struct PodVolume {
     pub selinux_label: Option<Text>,
 }
 
+impl PodVolume {
+    /// A volume of whose mounts nothing is known.
+    const fn unmarked(index: usize, name: Text, source: PodVolumeSource) -> Self {
+        Self { index, name, source, mounted: true, selinux_label: None }
+    }
+}
+
 /// A claim that is created and deleted with each pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EphemeralClaim {
     /// The index of its volume in `spec.volumes`.
     pub index: usize,
@@ -205,7 +216,7 @@ pub struct EphemeralClaim {
 
 /// The source of a pod's volume. Only sources that can tie a pod to a node are kept: generic
 /// ephemeral volumes, `emptyDir`, config maps and the like are created for each pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PodVolumeSource {
     /// A claim in the pod's own namespace.
     Claim {
@@ -221,27 +232,21 @@ pub enum PodVolumeSource {
     },
 }
 
-impl<'de> Deserialize<'de> for PodTemplate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Template {
-            #[serde(deserialize_with = "nullable")]
-            metadata: TemplateMetadata,
-            #[serde(deserialize_with = "nullable")]
-            spec: PodSpec,
-        }
+/// A pod template as it is written.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WrittenTemplate {
+    #[serde(deserialize_with = "nullable")]
+    pub(super) metadata: TemplateMetadata,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) spec: PodSpec,
+}
 
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct TemplateMetadata {
-            #[serde(deserialize_with = "nullable")]
-            labels: Labels,
-        }
-
-        let template = Option::<Template>::deserialize(deserializer)?.unwrap_or_default();
-        Ok(template.spec.with_labels(template.metadata.labels))
-    }
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TemplateMetadata {
+    #[serde(deserialize_with = "nullable")]
+    pub(super) labels: Labels,
 }
 
 /// The spec of a pod or of a pod template.
@@ -291,11 +296,20 @@ fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleratio
 }
 
 impl PodSpec {
-    /// The template with these fields and `labels`.
-    pub(super) fn with_labels(mut self, labels: Labels) -> PodTemplate {
+    /// The template of pods with these fields and `labels`, which get a volume from each of the
+    /// `claims`, in place of one of that name (`updateStorage` in the StatefulSet controller's
+    /// `stateful_set_utils.go`).
+    pub(super) fn template(self, labels: Labels, claims: &[Claim]) -> PodTemplate {
+        let replaced: HashSet<&Text> = claims.iter().map(|claim| &claim.metadata.name).collect();
+        let mut volumes = self.volumes.judged;
+        volumes.retain(|volume| !replaced.contains(&volume.name));
+        let declared = volumes.len();
+        volumes.extend(claims.iter().enumerate().map(|(index, claim)| {
+            let name = claim.metadata.name.clone();
+            PodVolume::unmarked(index, name.clone(), PodVolumeSource::Claim { name })
+        }));
         let (main, init) = (&self.containers, &self.init_containers);
-        let all = [main, init, &self.ephemeral_containers];
-        mark(&mut self.volumes.judged, all, &self.security_context);
+        mark(&mut volumes, [main, init, &self.ephemeral_containers], &self.security_context);
         PodTemplate {
             extended_resources: extended_resources(main, init),
             host_ports: host_ports(main, init, self.host_network),
@@ -309,7 +323,8 @@ impl PodSpec {
             anti_affinity: self.affinity.pod_anti_affinity.required,
             tolerations: self.tolerations,
             spread: self.topology_spread_constraints,
-            volumes: self.volumes.judged.into_boxed_slice(),
+            own_volumes: volumes.split_off(declared).into_boxed_slice(),
+            volumes: volumes.into_boxed_slice(),
             ephemeral: self.volumes.ephemeral.into_boxed_slice(),
         }
     }
@@ -364,13 +379,7 @@ impl Volumes {
             self.ephemeral.push(EphemeralClaim { index, claim });
         }
         if let Some(source) = entry.source() {
-            self.judged.push(PodVolume {
-                index,
-                name: entry.name,
-                source,
-                mounted: true,
-                selinux_label: None,
-            });
+            self.judged.push(PodVolume::unmarked(index, entry.name, source));
         }
     }
 }

@@ -8,7 +8,7 @@ use super::metadata::Metadata;
 use super::ser::is_default;
 
 /// An object with the spec and the status of its kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(
     default,
     bound(
@@ -30,7 +30,7 @@ pub struct Resource<Spec, Status = Skipped> {
 
 /// A part or an object whose content is skipped. Only its presence is known, so it is serialized as
 /// an empty object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "IgnoredAny")]
 pub struct Skipped {}
 

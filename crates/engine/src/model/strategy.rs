@@ -4,7 +4,7 @@ use super::Text;
 use super::amount::{Amount, Rounding};
 
 /// The way in which a workload replaces its pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
     /// New pods are started while old ones still run.
     RollingUpdate {
@@ -26,7 +26,7 @@ pub enum Strategy {
 }
 
 /// The reason for which a Rollout keeps all old pods while the new ones start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SideBySide {
     /// `blueGreen`: traffic moves once all new pods are ready.
     BlueGreen,

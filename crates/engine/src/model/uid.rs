@@ -8,7 +8,7 @@ use super::Text;
 
 /// An object's uid: a UUID as the API server generates them, or the digest of any other text,
 /// because only equality counts. An empty text is an unknown uid, which is the default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(from = "Text")]
 pub struct Uid(u128);
 

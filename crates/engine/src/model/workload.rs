@@ -125,7 +125,7 @@ impl fmt::Display for WorkloadKind {
 }
 
 /// The fields on which verdicts depend, of an object that creates pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Workload {
     /// The kind.
     pub kind: WorkloadKind,
@@ -137,7 +137,7 @@ pub struct Workload {
     pub replicas: i64,
     /// The way pods are replaced; the default for kinds that do not replace them.
     pub strategy: Strategy,
-    /// A StatefulSet's `partition`: its pods with a smaller ordinal are not updated. With the
+    /// A StatefulSet's `partition`: the number of its first pods that are not updated. With the
     /// strategy `OnDelete` it is the maximum: no pod is updated.
     pub partition: i64,
     /// Whether some of a StatefulSet's pods are of another revision than its template is now;
@@ -286,6 +286,14 @@ impl Workload {
     pub(crate) const fn ordinals(&self) -> Range<i64> {
         self.first_ordinal..self.first_ordinal.saturating_add(self.replicas)
     }
+
+    /// The ordinals of the pods that an update replaces, at once or when somebody deletes them
+    /// (`newVersionedStatefulSetPod` in the StatefulSet controller's `stateful_set_utils.go`).
+    pub(crate) fn updated_ordinals(&self) -> Range<i64> {
+        let Range { start, end } = self.ordinals();
+        let held_back = if self.partition == i64::MAX { 0 } else { self.partition };
+        start.saturating_add(held_back).min(end)..end
+    }
 }
 
 #[cfg(test)]
@@ -401,6 +409,7 @@ mod tests {
         assert!(set.makes_claim("data-postgres-1"));
         assert!(!set.makes_claim("data-postgres-2"));
         assert!(!set.makes_claim("data-postgres-00"));
+        assert!(!set.makes_claim("data-postgres-01"));
         assert!(!set.makes_claim("logs-postgres-0"));
         assert!(!set.makes_claim("data"));
     }

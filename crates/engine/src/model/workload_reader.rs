@@ -9,7 +9,7 @@ use super::claim::Claim;
 use super::condition::Condition;
 use super::de::{for_each, nullable};
 use super::metadata::{KEDA_PAUSED, Metadata};
-use super::pod::{PodSpec, PodTemplate};
+use super::pod::{PodSpec, TemplateMetadata, WrittenTemplate};
 use super::resource::Resource;
 use super::strategy_reader::WrittenStrategy;
 use super::workload::{Workload, WorkloadKind};
@@ -47,7 +47,8 @@ struct Spec {
     strategy: WrittenStrategy,
     #[serde(deserialize_with = "nullable")]
     update_strategy: WrittenStrategy,
-    template: PodTemplate,
+    #[serde(deserialize_with = "nullable")]
+    template: WrittenTemplate,
     workload_ref: Option<Box<ScaleTarget>>,
     max_replica_count: Option<i64>,
     #[serde(deserialize_with = "nullable")]
@@ -72,13 +73,18 @@ struct Spec {
 }
 
 impl Spec {
-    /// The workload, without the fields that its status decides.
-    fn workload(mut self, kind: WorkloadKind, metadata: Metadata) -> Workload {
-        // A controller other than the Job's own creates its pods, perhaps elsewhere.
+    /// Whether the Jobs of a workload of `kind` are suspended, or a controller other than the Job's
+    /// own creates the pods, perhaps elsewhere.
+    fn is_suspended(&self, kind: WorkloadKind, metadata: &Metadata) -> bool {
         let is_foreign = kind == WorkloadKind::Job
             && !matches!(self.managed_by.as_str(), "" | "kubernetes.io/job-controller");
         let is_paused_by_keda = kind == WorkloadKind::ScaledJob && metadata.is_set(KEDA_PAUSED);
-        let suspended = self.suspend || is_foreign || is_paused_by_keda;
+        self.suspend || is_foreign || is_paused_by_keda
+    }
+
+    /// The workload, without the fields that its status decides.
+    fn workload(mut self, kind: WorkloadKind, metadata: Metadata) -> Workload {
+        let suspended = self.is_suspended(kind, &metadata);
         let job = match kind {
             WorkloadKind::CronJob => std::mem::take(&mut self.job_template.spec),
             WorkloadKind::ScaledJob => std::mem::take(&mut self.job_target_ref),
@@ -91,7 +97,13 @@ impl Spec {
             },
         };
         let replicas = job.pods_of(kind, self.replicas, self.max_replica_count);
-        let mut template = job.template;
+        let claim_templates = match kind {
+            WorkloadKind::StatefulSet => self.volume_claim_templates,
+            // The claims of a CloneSet have random names.
+            _ => Box::default(),
+        };
+        let WrittenTemplate { metadata: TemplateMetadata { labels }, spec } = job.template;
+        let mut template = spec.template(labels, &claim_templates);
         if kind == WorkloadKind::Job && !self.manual_selector && !metadata.name.is_empty() {
             // The Job's strategy in the API server adds these after admission
             // (`generateSelector` in `pkg/registry/batch/job/strategy.go`).
@@ -101,11 +113,6 @@ impl Spec {
         }
         let is_job =
             matches!(kind, WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob);
-        let claim_templates = match kind {
-            // Their claims have random names.
-            WorkloadKind::CloneSet => Box::default(),
-            _ => self.volume_claim_templates,
-        };
         let mut strategy = match kind {
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::CloneSet => {
                 self.update_strategy
@@ -164,7 +171,8 @@ struct JobSpec {
     completion_mode: Option<Text>,
     #[serde(deserialize_with = "nullable")]
     suspend: bool,
-    template: PodTemplate,
+    #[serde(deserialize_with = "nullable")]
+    template: WrittenTemplate,
 }
 
 /// The most Jobs that a ScaledJob without `maxReplicaCount` starts (KEDA's documentation,
@@ -241,12 +249,12 @@ struct PodStatus {
 }
 
 fn bare_pod(pod: Resource<PodSpec, PodStatus>) -> Workload {
-    let spec =
-        Spec { template: pod.spec.with_labels(pod.metadata.labels.clone()), ..Spec::default() };
+    let metadata = TemplateMetadata { labels: pod.metadata.labels.clone() };
+    let template = WrittenTemplate { metadata, spec: pod.spec };
     let phase = pod.status.phase.as_str();
     Workload {
         finished: matches!(phase, "Succeeded" | "Failed"),
         ready: phase == "Running",
-        ..spec.workload(WorkloadKind::Pod, pod.metadata)
+        ..Spec { template, ..Spec::default() }.workload(WorkloadKind::Pod, pod.metadata)
     }
 }

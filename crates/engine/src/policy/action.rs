@@ -49,6 +49,13 @@ words! {
     }
 }
 
+impl RemedyChoice {
+    /// Whether the remedy is right whatever class the volume has: the old pod stops first.
+    pub const fn suits_every_class(self) -> bool {
+        matches!(self, Self::Recreate | Self::ZeroSurge)
+    }
+}
+
 /// The sources that may override the policy file, the most lenient first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]

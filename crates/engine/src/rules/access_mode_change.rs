@@ -29,6 +29,11 @@
 //! says which StorageClass can give it; the page docs/migrate.md has the steps, the checks and the
 //! way back. Or back up, scale to 0, delete the claim, create it again, restore, and scale up.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: not read. Claims are judged by themselves.
+//! * A StatefulSet's own: not read. Claims are judged by themselves.
+//!
 //! # Silent on
 //!
 //! Other changes of the claim.
@@ -98,6 +103,6 @@ fn without_copy(claim: &Claim, old: &Claim) -> Option<String> {
         name => name,
     };
     Some(format!(
-        "No copy is needed: set persistentVolumeReclaimPolicy of volume {volume} to Retain, scale the workloads that use the claim to 0, delete the claim, remove spec.claimRef of the volume, set its accessModes to {target}, and create the claim again with volumeName {volume}."
+        "No copy is needed. Set persistentVolumeReclaimPolicy of volume {volume} to Retain, scale the workloads that use the claim to 0, and delete the claim. Then remove spec.claimRef of the volume, set its accessModes to {target}, and create the claim again with volumeName {volume}."
     ))
 }

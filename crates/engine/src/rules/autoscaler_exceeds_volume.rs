@@ -21,8 +21,24 @@
 //! kind: HorizontalPodAutoscaler
 //! metadata: {name: web}
 //! spec:
-//!   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web} # ReadWriteOnce
+//!   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
 //!   maxReplicas: 5
+//! ---
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata: {name: web}
+//! spec:
+//!   strategy: {type: Recreate}
+//!   template:
+//!     spec:
+//!       volumes:
+//!       - name: data
+//!         persistentVolumeClaim: {claimName: data}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: data}
+//! spec: {accessModes: [ReadWriteOnce], storageClassName: gp3}
 //! ```
 //!
 //! # What to do
@@ -30,6 +46,11 @@
 //! Keep `maxReplicas` (or the scale) at 1, or move the data to a ReadWriteMany
 //! volume, or keep all pods on one node with required pod affinity on
 //! `kubernetes.io/hostname`.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read, because each new pod gets its own.
 //!
 //! # Silent on
 //!

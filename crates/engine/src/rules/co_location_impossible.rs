@@ -22,6 +22,9 @@
 //! # Example
 //!
 //! ```yaml
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata: {name: web}
 //! spec:
 //!   replicas: 1 # RollingUpdate by default: one pod more during a rollout
 //!   template:
@@ -35,6 +38,14 @@
 //!       topologySpreadConstraints:
 //!       - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule,
 //!          labelSelector: {matchLabels: {app: web}}}
+//!       volumes:
+//!       - name: data
+//!         persistentVolumeClaim: {claimName: data}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: data}
+//! spec: {accessModes: [ReadWriteOnce], storageClassName: gp3}
 //! ```
 //!
 //! # What to do
@@ -42,6 +53,11 @@
 //! Remove the constraint that spreads the pods (for a topology spread, `whenUnsatisfiable:
 //! ScheduleAnyway` is enough). Or use one replica with `strategy: {type: Recreate}`, or a
 //! ReadWriteMany volume.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read. `no-node-for-volume` reports pods that are kept apart from them.
 //!
 //! # Silent on
 //!

@@ -50,6 +50,11 @@
 //!   multi-attach-guard.dev/until=TIME multi-attach-guard.dev/reason="how you know"
 //! ```
 //!
+//! # Claims
+//!
+//! * Named by the pod template: not read.
+//! * A StatefulSet's own: not read.
+//!
 //! # Silent on
 //!
 //! Nodes without attached volumes, as after a drain, and nodes that have been silent for longer
@@ -145,7 +150,7 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         what: format!("{what} Two nodes that write to one volume damage its data."),
         advice: format!(
             "First make sure that the machine is off (by its power state at the cloud provider or \
-             its management controller). What Kubernetes knows of it is its last sign of life \
+             its management controller). Kubernetes knows only its last sign of life \
              (`kubectl get lease -n kube-node-lease {name} -o yaml`), and once that is too old this \
              passes. {instead}"
         ),

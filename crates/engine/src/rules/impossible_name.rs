@@ -2,9 +2,9 @@
 //!
 //! # Fires on
 //!
-//! In files: a PersistentVolumeClaim whose `storageClassName`, or a workload whose `claimName`, is
-//! no DNS-1123 subdomain, for example because of an upper-case letter or an underscore. The
-//! outcome is `refused`.
+//! In files: a PersistentVolumeClaim, or a StatefulSet's template of claims, whose
+//! `storageClassName`, or a workload whose `claimName`, is no DNS-1123 subdomain, for example
+//! because of an upper-case letter or an underscore. The outcome is `refused`.
 //!
 //! # Why
 //!
@@ -16,14 +16,22 @@
 //! # Example
 //!
 //! ```yaml
+//! apiVersion: v1
 //! kind: PersistentVolumeClaim
+//! metadata: {name: data}
 //! spec:
+//!   accessModes: [ReadWriteOnce]
 //!   storageClassName: azureDisk
 //! ```
 //!
 //! # What to do
 //!
 //! Write the name of a StorageClass as `kubectl get storageclass` lists it, or that of the claim.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: read, in their templates.
 //!
 //! # Silent on
 //!
@@ -60,6 +68,12 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         if let Some(claim) = volume.claim.as_ref().filter(|claim| is_impossible(claim)) {
             let path = analysis.volume_path(volume);
             found.push(hazard("claim", claim, path, claim.clone()));
+        }
+    }
+    for (at, template) in analysis.workload.claim_templates.iter().enumerate() {
+        if let Some(class) = template.class().filter(|class| is_impossible(class)) {
+            let path = format!("spec.volumeClaimTemplates[{at}].spec.storageClassName");
+            found.push(hazard("StorageClass", class, path, template.metadata.name.clone()));
         }
     }
 }

@@ -15,10 +15,16 @@
 //! # Example
 //!
 //! ```yaml
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata: {name: web}
 //! spec:
 //!   strategy:
 //!     type: Recreate
 //!     rollingUpdate: {maxSurge: 25%, maxUnavailable: 25%}
+//!   template:
+//!     spec:
+//!       containers: [{name: web, image: nginx}]
 //! ```
 //!
 //! # What to do
@@ -29,6 +35,11 @@
 //! `{type: Recreate}` passes. `rollingUpdate: null` in the manifest does not help with server-side
 //! apply: only the API server owns the block. `RollingUpdate` with `maxSurge: 0` and
 //! `maxUnavailable: 1` always passes. The webhook does all that by itself.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: not read.
+//! * A StatefulSet's own: not read.
 //!
 //! # Silent on
 //!

@@ -121,7 +121,7 @@ pub(super) fn condition(grounds: &Grounds) -> Option<String> {
 pub(super) fn what_would_settle(grounds: &Grounds) -> String {
     let sight = |what: &str| {
         format!(
-            " {SETTLE} add {what} to what is checked, or to the facts about the cluster (`multi-attach-guard snapshot` writes them)."
+            " {SETTLE} add {what} to the checked files, or to the facts about the cluster (`multi-attach-guard snapshot` writes them)."
         )
     };
     match grounds {

@@ -8,7 +8,8 @@
 //!   if it asks for that mode. If the driver refuses such a volume on the first node as well, as
 //!   EBS does, any pod with it is `stuck`.
 //! * A PersistentVolume with ReadWriteOnce and ReadOnlyMany together and without ReadWriteMany,
-//!   whose driver attaches; and a claim that asks a class for both: `stuck`.
+//!   whose driver attaches; and a claim, or a StatefulSet's template of claims, that asks a class
+//!   for both: `stuck`.
 //!
 //! # Why
 //!
@@ -27,6 +28,11 @@
 //! spec:
 //!   accessModes: [ReadWriteMany]
 //!   csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1, fsType: ext4}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: media}
+//! spec: {accessModes: [ReadWriteMany], storageClassName: "", volumeName: media}
 //! ```
 //!
 //! # What to do
@@ -34,22 +40,34 @@
 //! Correct the volume's access modes; unlike a claim's, they can be changed. If several nodes need
 //! the data, move it to a class that gives ReadWriteMany.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: read. If the driver takes the volume on one node, there is no fault,
+//!   because one pod uses it.
+//!
 //! # Silent on
 //!
 //! Drivers whose access modes are not verified, drivers that do not attach,
 //! and single pods with Recreate on a volume that promises too much, where the driver is not known
 //! to refuse the first node.
 
+use std::borrow::Cow;
+
+use hashbrown::HashSet;
+
 use super::unguarded_volume::{Clash, by_driver, clashes};
 use super::{ClaimReview, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::binding::{class_of, fitting};
 use crate::analysis::mislabelled::{is_never_attached, mislabelled};
-use crate::analysis::{Analysis, ByDriver, UsedVolume};
+use crate::analysis::{Analysis, ByDriver, Facts, UsedVolume};
 use crate::model::access_mode::AccessModes;
+use crate::model::claim::Claim;
+use crate::model::volume::Volume;
 
 pub(super) const RULE: Rule = Rule {
     code: "mislabelled-volume",
-    at_fault: "the volume promises what its driver does not keep",
+    at_fault: "the volume claims access modes that its driver lacks",
     on: &[On::Workload(judge), On::Claim(judge_claim)],
 };
 
@@ -74,6 +92,56 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             ..hazard
         });
     }
+    judge_own(analysis, found);
+}
+
+/// Judges a StatefulSet's own claims, one for each template. The kubelet attaches only what a
+/// container mounts.
+fn judge_own(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    let (workload, facts) = (analysis.workload, analysis.facts);
+    let namespace = &workload.metadata.namespace;
+    let mut reported = HashSet::new();
+    for own in analysis.own_claims().filter(|_| workload.has_pods()) {
+        let is_mounted =
+            workload.template.own_volumes.get(own.at).is_some_and(|volume| volume.mounted);
+        if !is_mounted || reported.contains(&own.at) {
+            continue;
+        }
+        let claim = match facts.view.claim(namespace, &own.name).found() {
+            Some(claim) => Cow::Borrowed(claim),
+            None => Cow::Owned(own.forecast(namespace)),
+        };
+        let name = format!("claim \"{}\"", own.name);
+        let hazard = match reaction(&claim, volume_of(&claim, facts), facts) {
+            Some(ByDriver::NeverAttached) => never(&name),
+            Some(ByDriver::RefusesModes(modes)) => refused(&name, "its driver", modes),
+            _ => continue,
+        };
+        reported.insert(own.at);
+        found.push(Hazard { field_path: own.field(), volumes: vec![own.name.into()], ..hazard });
+    }
+}
+
+/// The volume to which the claim is bound or would be bound.
+fn volume_of<'a>(claim: &Claim, facts: Facts<'a>) -> Option<&'a Volume> {
+    match claim.spec.volume_name.as_str() {
+        "" => fitting(claim, class_of(claim, facts).ok(), facts),
+        name => facts.view.volume(name).found(),
+    }
+}
+
+/// The driver's reaction to the volume of the claim or, if there is none, to the one that its class
+/// would make.
+fn reaction(claim: &Claim, volume: Option<&Volume>, facts: Facts<'_>) -> Option<ByDriver> {
+    if let Some(volume) = volume {
+        return mislabelled(volume, claim, facts);
+    }
+    let class = class_of(claim, facts).ok().filter(|_| claim.spec.volume_name.is_empty())?;
+    let given = facts.catalog.capability_of_claim(class.driver(), &class.parameters, claim);
+    let asked = claim.spec.access_modes;
+    // Another rule reports modes that the class does not give.
+    let is_given = asked.is_subset(given.granted.unwrap_or_default());
+    (is_given && is_never_attached(asked, class.driver(), facts)).then_some(ByDriver::NeverAttached)
 }
 
 fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
@@ -82,25 +150,9 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     if review.old.is_some() {
         return;
     }
-    let class = class_of(claim, facts).ok();
-    let volume = match claim.spec.volume_name.as_str() {
-        "" => fitting(claim, class, facts),
-        name => facts.view.volume(name).found(),
-    };
-    let by_driver = match (volume, class) {
-        (Some(volume), _) => mislabelled(volume, claim, facts),
-        // Another rule reports modes that the class does not give.
-        (None, Some(class)) if claim.spec.volume_name.is_empty() => {
-            let given = facts.catalog.capability_of_claim(class.driver(), &class.parameters, claim);
-            let asked = claim.spec.access_modes;
-            let is_given = asked.is_subset(given.granted.unwrap_or_default());
-            (is_given && is_never_attached(asked, class.driver(), facts))
-                .then_some(ByDriver::NeverAttached)
-        }
-        _ => None,
-    };
+    let volume = volume_of(claim, facts);
     let name = volume.map_or("", |volume| volume.metadata.name.as_str());
-    let hazard = match by_driver {
+    let hazard = match reaction(claim, volume, facts) {
         Some(ByDriver::NeverAttached) => never("it"),
         Some(ByDriver::RefusesModes(modes)) => {
             refused(&format!("its volume \"{name}\""), "its driver", modes)
@@ -153,7 +205,7 @@ fn refused(subject: &str, driver: &str, modes: AccessModes) -> Hazard {
 
 fn too_much(modes: AccessModes) -> Hazard {
     Hazard {
-        advice: "Set the access modes of the PersistentVolume to what the driver gives, or move the data to a class that can give ReadWriteMany.".to_owned(),
+        advice: "Set the access modes of the PersistentVolume to the driver's, or move the data to a class that can give ReadWriteMany.".to_owned(),
         brief: format!("the volume is labelled {modes}, which its driver cannot give"),
         ..RULE.hazard(Outcome::Stuck)
     }

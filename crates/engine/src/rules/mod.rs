@@ -279,12 +279,18 @@ mod tests {
     fn every_rule_is_documented() {
         for rule in &RULES {
             let documentation = rule.documentation();
-            for heading in ["Fires on", "Why", "Example", "What to do", "Silent on"] {
+            for heading in ["Fires on", "Why", "Example", "What to do", "Claims", "Silent on"] {
                 assert!(
                     documentation.contains(&format!("# {heading}")),
                     "{} lacks the part {heading:?}",
                     rule.code
                 );
+            }
+            for claims in ["Named by the pod template", "A StatefulSet's own"] {
+                let is_said = ["read", "not read"]
+                    .iter()
+                    .any(|it| documentation.contains(&format!("\n* {claims}: {it}")));
+                assert!(is_said, "{} does not say whether it reads {claims:?}", rule.code);
             }
             assert!(rule.summary().ends_with('.'), "{}", rule.code);
         }

@@ -6,8 +6,9 @@
 //!   of the known nodes that the pods accept reaches the volumes. A change of `nodeSelector`,
 //!   affinity or tolerations can cause that.
 //! * A workload with two volumes in different zones, neither of which can leave its zone.
-//! * A StatefulSet with required anti-affinity between its pods, if their volumes are in fewer
-//!   places than there are pods.
+//! * A StatefulSet whose pods required anti-affinity, a hard topology spread or a host port keeps
+//!   apart, if their volumes are in too few places.
+//! * A request for more pods of a StatefulSet whose claims are left from an earlier life.
 //! * `nodeName` in a pod template beside an unbound claim whose class binds when a pod is
 //!   scheduled (`volumeBindingMode: WaitForFirstConsumer`).
 //!
@@ -19,42 +20,62 @@
 //! A volume stays where it was made. With Recreate the update first stops the running pod, and its
 //! successor stays Pending: no node passes both the volume's node affinity and the pod's own. A
 //! pod that names its node never meets the scheduler, and only the scheduler chooses the node for
-//! a waiting claim (`volume.kubernetes.io/selected-node`).
+//! a waiting claim (`volume.kubernetes.io/selected-node`). With `podManagementPolicy: OrderedReady`,
+//! the default, a StatefulSet's controller does not replace a pod that is not ready, not even after
+//! the change is taken back.
 //!
 //! # Example
 //!
 //! ```yaml
-//! # The bound volume is in zone a; all nodes of pool "new" are in zone b.
+//! # The claim waits for the scheduler, and a pod that names its node never meets it.
 //! apiVersion: apps/v1
 //! kind: Deployment
 //! metadata: {name: mail}
 //! spec:
 //!   template:
 //!     spec:
-//!       nodeSelector: {pool: new}
+//!       nodeName: n1
 //!       volumes:
 //!       - name: mail
 //!         persistentVolumeClaim: {claimName: mail}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: mail}
+//! spec: {accessModes: [ReadWriteOnce], storageClassName: fast}
+//! ---
+//! apiVersion: storage.k8s.io/v1
+//! kind: StorageClass
+//! metadata: {name: fast}
+//! provisioner: ebs.csi.aws.com
+//! volumeBindingMode: WaitForFirstConsumer
 //! ```
 //!
 //! # What to do
 //!
 //! Let the pods go to a node that reaches the volume, or first move the data (snapshot and restore
-//! into the other zone). In place of `nodeName` use `nodeSelector: {kubernetes.io/hostname:
-//! NODE}`.
+//! into the other zone). If a StatefulSet's pod is Pending already, take the change back and
+//! delete that pod. In place of `nodeName` use `nodeSelector: {kubernetes.io/hostname: NODE}`.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: read, of the pods that are made from the template.
 //!
 //! # Silent on
 //!
 //! Unbound claims, pods that no known node takes even without their volumes, clusters without
-//! known nodes, and clusters where Karpenter makes nodes.
+//! known nodes, and clusters where Karpenter makes nodes. A StatefulSet's claims after the first
+//! 256. A spread that counts pods of other workloads too.
 
-use hashbrown::{HashMap, HashSet};
+use std::cell::LazyCell;
 
-use super::{Certainty, Hazard, On, Outcome, Rule, messages};
-use crate::analysis::affinity::matches_itself;
+use super::{Certainty, Hazard, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::binding::class_of;
+use crate::analysis::crowding::{Crowding, Separation, crowding};
 use crate::analysis::eligibility::{Eligibility, is_elastic, only_host};
-use crate::analysis::{Analysis, Facts, NodeAssumption, topology};
+use crate::analysis::topology::Limited;
+use crate::analysis::{Analysis, NodeAssumption, volumes};
 use crate::model::Text;
 use crate::model::claim::Claim;
 use crate::model::node::{Node, NodeSelector, NodeSelectorTerm};
@@ -67,7 +88,7 @@ use crate::model::workload::{Workload, WorkloadKind};
 pub(super) const RULE: Rule = Rule {
     code: "no-node-for-volume",
     at_fault: "the pod may not go where the volume is",
-    on: &[On::Workload(judge)],
+    on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
@@ -76,7 +97,25 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     }
     found.extend(never_bound(analysis));
     found.extend(out_of_reach(analysis));
-    found.extend(crowded(analysis));
+    found.extend(crowding(analysis).map(|crowding| crowded(analysis, &crowding)));
+}
+
+/// Judges the pods that a StatefulSet gets by a request.
+fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
+    let workload = scaling.analysis.workload;
+    if scaling.autoscaler.is_some() || workload.claim_templates.is_empty() {
+        return;
+    }
+    let all = workload.ordinals();
+    let grown = Analysis {
+        new_pods: all.start.saturating_add(scaling.before).min(all.end)..all.end,
+        ..scaling.analysis.clone()
+    };
+    if !grown.new_pods.is_empty() {
+        found.extend(
+            out_of_reach(&grown).map(|hazard| Hazard { field_path: scaling.field(), ..hazard }),
+        );
+    }
 }
 
 /// A claim that waits for the scheduler, which never sees its pod.
@@ -97,17 +136,28 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
             .into_iter()
             .any(|user| user.has_pods() && user.template.node_name.is_none())
     };
-    let named = workload.template.claims().find(|name| {
+    let is_never_bound = |name: &str| {
         facts.view.claim(namespace, name).found().is_some_and(waits) && !is_helped(name)
-    });
-    let mut made = workload
-        .claim_templates
-        .iter()
-        .chain(workload.template.ephemeral.iter().map(|ephemeral| &ephemeral.claim));
-    let name = named.or_else(|| Some(&made.find(|claim| waits(claim))?.metadata.name))?;
+    };
+    let name = workload
+        .template
+        .claims()
+        .find(|name| is_never_bound(name))
+        .cloned()
+        .or_else(|| {
+            let ephemeral = workload.template.ephemeral.iter();
+            let claim = &ephemeral.map(|ephemeral| &ephemeral.claim).find(|claim| waits(claim))?;
+            Some(claim.metadata.name.clone())
+        })
+        .or_else(|| {
+            let own = analysis.own_claims().find(|own| {
+                let claim = facts.view.claim(namespace, &own.name).found();
+                claim.map_or_else(|| waits(&own.forecast(namespace)), waits)
+            })?;
+            Some(own.name.into())
+        })?;
     Some(Hazard {
         field_path: format!("{}.nodeName", workload.kind.pod_spec_path()),
-        volumes: vec![name.clone()],
         what: format!(
             "nodeName {node} bypasses the scheduler, which alone gets claim \"{name}\" bound, as its class waits for the first consumer: the pod never starts."
         ),
@@ -115,22 +165,71 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
             "Use nodeSelector {{kubernetes.io/hostname: {node}}} in place of nodeName."
         ),
         brief: format!("claim \"{name}\" is never bound with nodeName; use nodeSelector"),
+        volumes: vec![name],
         ..RULE.hazard(Outcome::Stuck)
     })
 }
 
-/// A claim of the pods, and the nodes that its bound volume is limited to.
-struct Limited {
-    claim: Text,
-    reach: NodeSelector,
+/// Pods whose volumes are alike in the nodes that reach them.
+#[derive(Default)]
+struct Alike {
+    /// The volumes of one of the pods.
+    limited: Vec<Limited>,
+    /// The ordinals of a StatefulSet's pods; none if all pods of the workload have the same claims.
+    ordinals: Vec<i64>,
+    /// The pods' own claims.
+    claims: Vec<Text>,
 }
 
-impl Limited {
-    fn of(claim: &str, workload: &Workload, facts: Facts<'_>) -> Option<Self> {
-        let namespace = &workload.metadata.namespace;
-        let volume = facts.view.bound_volume(namespace, claim)?;
-        Some(Self { claim: claim.into(), reach: topology::reach(volume)? })
+impl Alike {
+    /// All pods with volumes that only some nodes reach.
+    fn all(analysis: &Analysis<'_>) -> Vec<Self> {
+        let limited = |claim: &str| Limited::of(claim, analysis.workload, analysis.facts);
+        let mut pods: Vec<Self> = Vec::new();
+        for own in analysis.own_claims() {
+            let Some(claim) = limited(&own.name) else {
+                continue;
+            };
+            if pods.last().is_none_or(|pod| !pod.ordinals.contains(&own.ordinal)) {
+                pods.push(Self { ordinals: vec![own.ordinal], ..Self::default() });
+            }
+            if let Some(pod) = pods.last_mut() {
+                pod.claims.push(claim.claim.clone());
+                pod.limited.push(claim);
+            }
+        }
+        let mut all: Vec<Self> = Vec::new();
+        for pod in pods {
+            match all.iter_mut().find(|first| first.has_the_places_of(&pod)) {
+                Some(first) => first.add(pod),
+                None => all.push(pod),
+            }
+        }
+        if all.is_empty() {
+            all.push(Self::default());
+        }
+        for alike in &mut all {
+            let shared = analysis.volumes.iter().filter_map(|volume| volume.claim.as_deref());
+            alike.limited.extend(shared.filter_map(limited));
+        }
+        all
     }
+
+    fn has_the_places_of(&self, other: &Self) -> bool {
+        let reach = self.limited.iter().map(|claim| &claim.reach);
+        reach.eq(other.limited.iter().map(|claim| &claim.reach))
+    }
+
+    fn add(&mut self, other: Self) {
+        self.ordinals.extend(other.ordinals);
+        self.claims.extend(other.claims);
+    }
+}
+
+/// Pods that cannot start, and the reason.
+struct Stuck {
+    hazard: Hazard,
+    pods: Alike,
 }
 
 /// Bound volumes that none of the nodes to which the pods may go can reach.
@@ -139,12 +238,47 @@ fn out_of_reach(analysis: &Analysis<'_>) -> Option<Hazard> {
     if facts.nodes == NodeAssumption::Always {
         return None;
     }
-    let of_all: Vec<Limited> =
-        workload.template.claims().filter_map(|name| Limited::of(name, workload, facts)).collect();
-    in_two_places(&of_all, analysis).or_else(|| unreachable(&of_all, analysis))
+    let have_nodes =
+        LazyCell::new(|| Eligibility::of(workload, None, facts).count().unwrap_or_default() > 0);
+    let fault = |limited: &[Limited]| {
+        in_two_places(limited, analysis).or_else(|| {
+            let may_be = !limited.is_empty() && *have_nodes;
+            may_be.then(|| unreachable(limited, analysis))?
+        })
+    };
+    let mut stuck: Vec<Stuck> = Alike::all(analysis)
+        .into_iter()
+        .filter_map(|pods| Some(Stuck { hazard: fault(&pods.limited)?, pods }))
+        .collect();
+    let surest = stuck.iter().map(|stuck| stuck.hazard.certainty).min()?;
+    stuck.retain(|stuck| stuck.hazard.certainty == surest);
+    let mut stuck = stuck.into_iter();
+    let Stuck { mut hazard, mut pods } = stuck.next()?;
+    stuck.for_each(|others| pods.add(others.pods));
+    let names: Vec<String> = pods
+        .ordinals
+        .iter()
+        .map(|ordinal| format!("{}-{ordinal}", workload.metadata.name))
+        .collect();
+    let Some(first) = names.first() else {
+        hazard.what += stops(workload);
+        return Some(hazard);
+    };
+    hazard.advice += &format!(
+        " If pod {first} is Pending already, take the change back and delete that pod: with podManagementPolicy OrderedReady, the default, its controller does not replace a pod that is not ready."
+    );
+    hazard.excess = i64::try_from(names.len()).unwrap_or(i64::MAX);
+    hazard.what += &match names.len() {
+        1 => format!("pod {first} stays Pending."),
+        _ => format!("pods {} cannot start.", messages::some(names)),
+    };
+    let named = hazard.volumes.clone();
+    hazard.volumes.extend(pods.claims.into_iter().filter(|claim| !named.contains(claim)));
+    Some(hazard)
 }
 
-/// Two volumes that cannot be used on the same node.
+/// Two volumes that cannot be used on the same node. The consequence is still to be added to the
+/// sentence.
 fn in_two_places(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
     let (one, other) = limited.iter().take(MOST_COMPARED).enumerate().find_map(|(at, one)| {
         let other = limited[at + 1..]
@@ -155,12 +289,11 @@ fn in_two_places(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard>
     })?;
     let [here, there] = [one, other].map(|claim| place(&claim.reach, analysis));
     let (one, other) = (&one.claim, &other.claim);
-    let stops = stops(analysis.workload);
     Some(Hazard {
         field_path: analysis.workload.kind.pod_spec_path().to_owned(),
         volumes: vec![one.clone(), other.clone()],
         what: format!(
-            "the volume of claim \"{one}\" cannot leave {here}, and that of claim \"{other}\" cannot leave {there}; no node is in both, so {stops}."
+            "the volume of claim \"{one}\" cannot leave {here}, and that of claim \"{other}\" cannot leave {there}; no node is in both, so "
         ),
         advice: "Move the data of one of them to where the other one is (a snapshot and a new claim), or split the pods.".to_owned(),
         brief: format!(
@@ -170,7 +303,7 @@ fn in_two_places(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard>
     })
 }
 
-/// The most claims or pods that are compared with each other.
+/// The most claims or values that are compared with each other.
 const MOST_COMPARED: usize = 32;
 
 /// Whether no node can match both: every term of the one demands values of a label that every term
@@ -188,31 +321,24 @@ fn exclude_each_other(one: &NodeSelector, other: &NodeSelector) -> bool {
     })
 }
 
+/// Volumes that none of the nodes reaches to which the pods may go without them. The consequence is
+/// still to be added to the sentence.
 fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
     let (workload, facts) = (analysis.workload, analysis.facts);
-    if limited.is_empty() {
-        return None;
-    }
     let both = Eligibility::of(workload, limited.iter().map(|claim| &claim.reach), facts);
-    let without = Eligibility::of(workload, None, facts);
-    if both.count() != Some(0) || without.count().unwrap_or_default() == 0 {
+    if both.count() != Some(0) || is_elastic(facts) {
         return None;
     }
     let Limited { claim, reach } = limited
         .iter()
         .find(|one| Eligibility::of(workload, [&one.reach], facts).count() == Some(0))
         .or_else(|| limited.first())?;
-    if is_elastic(facts) {
-        return None;
-    }
     let host = only_host(reach);
-    let stays = analysis
-        .volumes
-        .iter()
-        .any(|volume| volume.claim.as_ref() == Some(claim) && volume.keeps_its_node());
+    let namespace = &workload.metadata.namespace;
+    let stays = || volumes::of_claim(claim, namespace, facts).keeps_its_node();
     let place = place(reach, analysis);
     let by_place = || format!("where {}", place.replacen(' ', " is ", 1));
-    let machine = host.map(str::to_owned).or_else(|| stays.then(by_place));
+    let machine = host.map(str::to_owned).or_else(|| stays().then(by_place));
     // If the pods' node selector rules the volume's nodes out, a new node cannot have both.
     let certainty = if host.is_some() || reach.excludes(&workload.template.node_selector) {
         Certainty::Verified
@@ -225,8 +351,7 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
         field_path: workload.kind.pod_spec_path().to_owned(),
         volumes: vec![claim.clone()],
         what: format!(
-            "no node has both what the pods ask for and the volume of claim \"{claim}\", which cannot leave {place}: {}.",
-            stops(workload)
+            "no node has both what the pods ask for and the volume of claim \"{claim}\", which cannot leave {place}: "
         ),
         advice: match &machine {
             Some(machine) => format!(
@@ -246,127 +371,64 @@ fn unreachable(limited: &[Limited], analysis: &Analysis<'_>) -> Option<Hazard> {
     })
 }
 
-/// The consequence for the pods, as part of a sentence.
+/// The consequence for the pods, as the end of a sentence.
 fn stops(workload: &Workload) -> &'static str {
     match workload.kind {
         WorkloadKind::Deployment if matches!(workload.strategy, Strategy::Recreate { .. }) => {
-            "Recreate stops the pod that runs, and the new one stays Pending"
+            "Recreate stops the pod that runs, and the new one stays Pending."
         }
-        _ => "a new pod stays Pending",
+        _ => "a new pod stays Pending.",
     }
 }
 
-/// Pods of a StatefulSet that required anti-affinity keeps apart although the volumes made for them
+/// Pods of a StatefulSet that a constraint of theirs keeps apart although the volumes made for them
 /// are in too few places.
-fn crowded(analysis: &Analysis<'_>) -> Option<Hazard> {
-    let (workload, facts) = (analysis.workload, analysis.facts);
-    if workload.kind != WorkloadKind::StatefulSet || workload.claim_templates.is_empty() {
-        return None;
-    }
-    let term = workload
-        .template
-        .anti_affinity
-        .iter()
-        .find(|term| matches_itself(term, workload, facts))?;
-    let pods: Vec<PodPlaces> = workload
-        .ordinals()
-        .take(MOST_COMPARED)
-        .filter_map(|ordinal| {
-            let own: Vec<Limited> = workload
-                .claim_stems()
-                .filter_map(|stem| Limited::of(&format!("{stem}-{ordinal}"), workload, facts))
-                .collect();
-            let claim = own.first()?.claim.clone();
-            let reach = own.iter().map(|limited| &limited.reach);
-            let places = places_of(&term.topology_key, workload, reach, facts);
-            Some(PodPlaces { ordinal, claim, places })
-        })
-        .collect();
-    let (PodPlaces { ordinal, claim, places }, PodPlaces { claim: other, .. }) = too_many(&pods)?;
-    let pod = format!("{}-{ordinal}", workload.metadata.name);
+fn crowded(analysis: &Analysis<'_>, crowding: &Crowding) -> Hazard {
+    let workload = analysis.workload;
+    let Crowding { claim, other, places, key, .. } = crowding;
+    let pod = format!("{}-{}", workload.metadata.name, crowding.ordinal);
     let names = messages::some(places.iter().map(ToString::to_string).collect());
-    let is_host = term.topology_key == HOSTNAME;
-    let places_named = if is_host { names } else { format!("{} {names}", term.topology_key) };
-    Some(Hazard {
-        certainty: if is_host && places.len() == 1 {
-            Certainty::Verified
-        } else {
-            // Another node may join.
-            Certainty::Assumed
-        },
-        field_path: format!("{}.affinity.podAntiAffinity", workload.kind.pod_spec_path()),
+    let is_host = key == HOSTNAME;
+    let places_named = if is_host { names } else { format!("{key} {names}") };
+    let (field, text, way_out) = match crowding.by {
+        Separation::AntiAffinity => (
+            "affinity.podAntiAffinity".to_owned(),
+            "required anti-affinity",
+            "Make the anti-affinity preferred",
+        ),
+        Separation::HostPort => {
+            ("containers".to_owned(), "host port", "Use a Service in place of the host port")
+        }
+        Separation::Spread(at) => (
+            format!("topologySpreadConstraints[{at}]"),
+            "hard topology spread",
+            "Set whenUnsatisfiable of the spread to ScheduleAnyway",
+        ),
+    };
+    // Another node may join, which helps against a spread only if nodes of another place go.
+    let is_certain = match crowding.by {
+        Separation::AntiAffinity | Separation::HostPort => is_host && places.len() == 1,
+        Separation::Spread(_) => !is_elastic(analysis.facts),
+    };
+    let most = match crowding.allowed {
+        1 => "no two of them".to_owned(),
+        allowed => format!("at most {allowed} of them"),
+    };
+    Hazard {
+        certainty: if is_certain { Certainty::Verified } else { Certainty::Assumed },
+        field_path: format!("{}.{field}", workload.kind.pod_spec_path()),
         volumes: vec![other.clone(), claim.clone()],
         what: format!(
-            "the volumes of claims \"{other}\" and \"{claim}\" can be used on {places_named} only, and the required anti-affinity of the pods lets no two of them be there, so {pod} stays Pending."
+            "the volumes of claims \"{other}\" and \"{claim}\" can be used on {places_named} only, and the {text} of the pods lets {most} be there, so {pod} stays Pending."
         ),
         advice: format!(
-            "Make the anti-affinity preferred. Or, if the other pods have the data too, delete claim \"{claim}\" and pod {pod}, so that its volume is made anew elsewhere."
+            "{way_out}. Or, if the other pods have the data too, delete claim \"{claim}\" and pod {pod}, so that its volume is made anew elsewhere."
         ),
         brief: format!(
-            "the volumes of \"{other}\" and \"{claim}\" are in one place, and anti-affinity keeps their pods apart"
+            "the volumes of \"{other}\" and \"{claim}\" are in one place, and {text} keeps their pods apart"
         ),
         ..RULE.hazard(Outcome::Stuck)
-    })
-}
-
-/// The values of the label `key` on the nodes to which a pod with volumes of that reach may go;
-/// empty if no such node is known.
-fn places_of<'r>(
-    key: &str,
-    workload: &'r Workload,
-    reach: impl Iterator<Item = &'r NodeSelector>,
-    facts: Facts<'r>,
-) -> Vec<Text> {
-    let mut seen = HashSet::new();
-    let eligibility = Eligibility::of(workload, reach, facts);
-    eligibility
-        .nodes()
-        .filter_map(|node| node.metadata.labels.get(key))
-        .filter(|place| seen.insert(*place))
-        .take(MOST_COMPARED + 1)
-        .map(Text::from)
-        .collect()
-}
-
-/// A pod of a StatefulSet, the first of its claims, and the places where it may be.
-struct PodPlaces {
-    ordinal: i64,
-    claim: Text,
-    places: Vec<Text>,
-}
-
-/// A pod for which no place is left if each pod takes a place of its own, and another pod that
-/// takes one of its places.
-fn too_many(pods: &[PodPlaces]) -> Option<(&PodPlaces, &PodPlaces)> {
-    let mut taken: HashMap<&Text, usize> = HashMap::new();
-    for (at, pod) in pods.iter().enumerate() {
-        // If no node is known, or none reaches the volume, something else is wrong.
-        if !pod.places.is_empty() && !find_place(at, pods, &mut taken, &mut HashSet::new()) {
-            let other = pod.places.iter().find_map(|place| taken.get(place))?;
-            return Some((pod, pods.get(*other)?));
-        }
     }
-    None
-}
-
-/// Whether there is a place for a pod, if necessary by moving others (an augmenting path).
-fn find_place<'p>(
-    at: usize,
-    pods: &'p [PodPlaces],
-    taken: &mut HashMap<&'p Text, usize>,
-    seen: &mut HashSet<&'p Text>,
-) -> bool {
-    pods[at].places.iter().any(|place| {
-        if !seen.insert(place) {
-            return false;
-        }
-        let holder = taken.get(place).copied();
-        let is_free = holder.is_none_or(|other| find_place(other, pods, taken, seen));
-        if is_free {
-            taken.insert(place, at);
-        }
-        is_free
-    })
 }
 
 /// The place of a volume, as part of a sentence: by the label that keeps the pods' nodes from it,

@@ -28,7 +28,12 @@
 //!     spec:
 //!       volumes:
 //!       - name: data
-//!         persistentVolumeClaim: {claimName: data} # ReadWriteOnce
+//!         persistentVolumeClaim: {claimName: data}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: data}
+//! spec: {accessModes: [ReadWriteOnce], storageClassName: gp3}
 //! ```
 //!
 //! # What to do
@@ -36,6 +41,11 @@
 //! Use one replica, a ReadWriteMany volume, or a StatefulSet with `volumeClaimTemplates`, which
 //! gives each pod its own volume. Or keep all pods on one node with required pod affinity on
 //! `kubernetes.io/hostname`.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read, because each is for one pod.
 //!
 //! # Silent on
 //!

@@ -8,17 +8,15 @@
 //! if `maxUnavailable` comes to 0 and `maxSurge` to 1 or more; with several, unless all of them
 //! may be unavailable.
 //!
-//! Also a DeploymentConfig of OpenShift with the strategy `Rolling`, a CloneSet of OpenKruise
-//! (which has no surge by default), and a Rollout of Argo Rollouts. `blueGreen`, and a canary with
-//! `trafficRouting`, start all new pods first; another canary has `maxSurge` and `maxUnavailable`.
-//! A DeploymentConfig whose pre or post hook mounts the volume has the same fault: its hook pod
-//! comes while another pod has the volume.
+//! Also a DeploymentConfig of OpenShift with the strategy `Rolling`, a CloneSet of OpenKruise, and
+//! a Rollout of Argo Rollouts. `blueGreen`, and a canary with `trafficRouting`, start all new pods
+//! first; another canary has `maxSurge` and `maxUnavailable`. A DeploymentConfig whose pre or post
+//! hook mounts the volume has the same fault: its hook pod comes while another pod has the volume.
 //!
-//! Also an update that moves pods which are otherwise kept on one node: a `nodeSelector`,
-//! `nodeName` or node affinity added or changed, a toleration dropped, or affinity replaced by a
-//! node. The old pod keeps the volume on its node. New affinity on several pods is the same fault
-//! if they may be on several nodes: it leads a new pod to any old one, even one that waits for the
-//! volume. Moving under `Recreate` is safe.
+//! Also an update that moves pods otherwise kept on one node: a `nodeSelector`, `nodeName` or node
+//! affinity added or changed, a toleration dropped, or affinity replaced by a node. New affinity on
+//! several pods is the same fault if they may be on several nodes: it leads a new pod to any old
+//! one, even one that waits for the volume. Moving under `Recreate` is safe.
 //!
 //! A StatefulSet with several pods on one such volume also stops at such a move: it replaces them
 //! one by one, and the remaining old pods keep the volume. So does a rollout that `partition` or
@@ -45,7 +43,12 @@
 //!     spec:
 //!       volumes:
 //!       - name: data
-//!         persistentVolumeClaim: {claimName: data} # ReadWriteOnce
+//!         persistentVolumeClaim: {claimName: data}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: data}
+//! spec: {accessModes: [ReadWriteOnce], storageClassName: gp3}
 //! ```
 //!
 //! # What to do
@@ -58,6 +61,11 @@
 //! * Required pod affinity of the pods to themselves on `kubernetes.io/hostname`, unless something
 //!   of their own keeps them apart.
 //! * A ReadWriteMany volume.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read, because each is for one pod.
 //!
 //! # Silent on
 //!

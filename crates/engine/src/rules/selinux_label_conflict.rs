@@ -18,7 +18,6 @@
 //! # Example
 //!
 //! ```yaml
-//! # Deployment "web" uses claim "media" with level s0:c10,c20; and
 //! apiVersion: batch/v1
 //! kind: Job
 //! metadata: {name: resize}
@@ -26,15 +25,53 @@
 //!   template:
 //!     spec:
 //!       securityContext: {seLinuxOptions: {level: "s0:c30,c40"}}
+//!       containers:
+//!       - {name: resize, image: resize, volumeMounts: [{name: media, mountPath: /media}]}
 //!       volumes:
 //!       - name: media
 //!         persistentVolumeClaim: {claimName: media}
+//! ---
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata: {name: web}
+//! spec:
+//!   template:
+//!     spec:
+//!       securityContext: {seLinuxOptions: {level: "s0:c10,c20"}}
+//!       containers:
+//!       - {name: web, image: web, volumeMounts: [{name: media, mountPath: /media}]}
+//!       volumes:
+//!       - name: media
+//!         persistentVolumeClaim: {claimName: media}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: media}
+//! spec: {accessModes: [ReadWriteMany], storageClassName: cephfs, volumeName: media}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolume
+//! metadata: {name: media}
+//! spec:
+//!   accessModes: [ReadWriteMany]
+//!   storageClassName: cephfs
+//!   csi: {driver: cephfs.csi.ceph.com, volumeHandle: media}
+//! ---
+//! apiVersion: storage.k8s.io/v1
+//! kind: CSIDriver
+//! metadata: {name: cephfs.csi.ceph.com}
+//! spec: {attachRequired: false, seLinuxMount: true}
 //! ```
 //!
 //! # What to do
 //!
 //! Give both the same `seLinuxOptions`, or both
 //! `securityContext: {seLinuxChangePolicy: Recursive}`.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: read, if another workload uses them.
 //!
 //! # Silent on
 //!
@@ -44,9 +81,9 @@
 //! `seLinuxMount`, and pods that are never on one node.
 
 use super::{Certainty, Hazard, On, Outcome, Rule, messages};
-use crate::analysis::{Analysis, UsedVolume, users};
+use crate::analysis::{Analysis, UsedVolume, own_claims, users, volumes};
 use crate::model::Text;
-use crate::model::pod::PodVolumeSource;
+use crate::model::pod::{PodVolume, PodVolumeSource};
 use crate::model::workload::Workload;
 
 pub(super) const RULE: Rule = Rule {
@@ -56,11 +93,21 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
-    let workload = analysis.workload;
-    if workload.has_pods()
-        && workload.template.volumes.iter().any(|volume| volume.selinux_label.is_some())
-    {
+    let (workload, facts) = (analysis.workload, analysis.facts);
+    let (namespace, template) = (&workload.metadata.namespace, &workload.template);
+    let is_labelled =
+        |volumes: &[PodVolume]| volumes.iter().any(|volume| volume.selinux_label.is_some());
+    if workload.has_pods() && is_labelled(&template.volumes) {
         found.extend(analysis.volumes.iter().filter_map(|volume| conflict(analysis, volume)));
+    }
+    if workload.has_pods() && is_labelled(&template.own_volumes) {
+        found.extend(own_claims::of(workload).filter_map(|own| {
+            if users::others(analysis, &own.name).is_empty() {
+                return None;
+            }
+            let volume = volumes::of_template(&own.name, own.template, namespace, facts);
+            conflict(&analysis.with_only(volume.clone()), &volume)
+        }));
     }
 }
 
@@ -100,11 +147,14 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
 
 /// The label with which the workload's pods use the claim.
 fn label<'a>(workload: &'a Workload, claim: &str) -> Option<&'a Text> {
-    workload
-        .template
-        .volumes
-        .iter()
-        .find(|volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim))?
+    let (template, made) = (&workload.template, workload.template_of_claim(claim));
+    let find = |volumes: &'a [PodVolume], claim: &str| {
+        volumes.iter().find(
+            |volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim),
+        )
+    };
+    find(&template.volumes, claim)
+        .or_else(|| find(&template.own_volumes, &made?.metadata.name))?
         .selinux_label
         .as_ref()
 }

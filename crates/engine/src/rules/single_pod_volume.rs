@@ -27,13 +27,23 @@
 //!     spec:
 //!       volumes:
 //!       - name: data
-//!         persistentVolumeClaim: {claimName: ledger} # ReadWriteOncePod
+//!         persistentVolumeClaim: {claimName: ledger}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: ledger}
+//! spec: {accessModes: [ReadWriteOncePod], storageClassName: gp3}
 //! ```
 //!
 //! # What to do
 //!
 //! Use one replica with `strategy: {type: Recreate}`, or with RollingUpdate, `maxSurge: 0` and
 //! `maxUnavailable: 1`. Several pods at once need another access mode.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read, because each is for one pod.
 //!
 //! # Silent on
 //!

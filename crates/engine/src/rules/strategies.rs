@@ -2,6 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::analysis::constraints::affinity_would_hold;
+use crate::model::metadata::is_name;
 use crate::model::strategy::{Room, SideBySide, Strategy};
 use crate::model::workload::{Workload, WorkloadKind};
 
@@ -14,9 +15,10 @@ pub(crate) const RECREATE_OR_ZERO_SURGE: &str =
 pub(crate) const RECREATE_ONCE: &str =
     r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#;
 
-/// The command that patches the live Deployment `name`.
+/// The command that patches the live Deployment `name`. A file may not say the name.
 pub(crate) fn recreate_once(namespace: Option<&str>, name: &str, patch: &str) -> String {
     let namespace = namespace.map_or_else(String::new, |namespace| format!("-n {namespace} "));
+    let name = if is_name(name) { name } else { "NAME" };
     format!("`kubectl {namespace}patch deploy {name} --type=merge -p '{patch}'`")
 }
 

@@ -33,7 +33,17 @@
 //!     spec:
 //!       volumes:
 //!       - name: index
-//!         persistentVolumeClaim: {claimName: index} # provisioner zfs.csi.openebs.io
+//!         persistentVolumeClaim: {claimName: index}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: index}
+//! spec: {accessModes: [ReadWriteOnce], storageClassName: zfs}
+//! ---
+//! apiVersion: storage.k8s.io/v1
+//! kind: StorageClass
+//! metadata: {name: zfs}
+//! provisioner: zfs.csi.openebs.io
 //! ```
 //!
 //! # What to do
@@ -41,6 +51,11 @@
 //! Use one replica and `strategy: {type: Recreate}`. On one node, OpenEBS volumes can be
 //! shared with the class parameter `shared: "yes"`. Or use storage that is attached, or
 //! shared files.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: not read, because each is for one pod.
 //!
 //! # Silent on
 //!

@@ -5,7 +5,7 @@
 //! A workload that would be at fault if one of its volumes were exclusive, if even that cannot be
 //! assumed:
 //!
-//! * the claim does not exist, or is being deleted;
+//! * the claim does not exist;
 //! * its volume does not exist, or must be created by hand (class `""` or
 //!   `kubernetes.io/no-provisioner`) and none fits;
 //! * the class's provisioner is neither a CSI driver nor in the catalog;
@@ -16,6 +16,10 @@
 //! * the class is not among the files, and the values or the templates of a chart that was not
 //!   rendered name it;
 //! * nothing attaches the disk, and nobody knows how its driver treats a second node.
+//!
+//! Also a workload one of whose claims is being deleted. Also a workload with an exclusive volume in
+//! a namespace whose objects are too large or too many for the webhook to keep in memory: pods that
+//! it does not see may use the volume.
 //!
 //! It is reported once for each workload. The outcome is `unknown`, which is never denied by
 //! default. An object with too many related objects to judge gets the same finding.
@@ -28,7 +32,9 @@
 //! # Example
 //!
 //! ```yaml
+//! apiVersion: apps/v1
 //! kind: Deployment
+//! metadata: {name: web}
 //! spec:
 //!   template:
 //!     spec:
@@ -42,6 +48,12 @@
 //! Create the missing object, check its manifest together with the workload's, or give `check` the
 //! cluster's facts with `--facts`.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: read, but only those that are being deleted. The controller makes a claim
+//!   that does not exist, and each is for one pod.
+//!
 //! # Silent on
 //!
 //! Workloads for which the answer makes no difference: one pod that is never replaced while it
@@ -53,7 +65,7 @@ use hashbrown::HashSet;
 
 use super::{Hazard, On, Outcome, Rule, Scaling, Subject, codes, judge as judge_all, messages};
 use crate::analysis::attach_constraint::Missing;
-use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users};
+use crate::analysis::{Analysis, AttachConstraint, UsedVolume, own_claims, users};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::metadata::is_name;
@@ -62,18 +74,61 @@ use crate::snapshot::Absence;
 
 pub(super) const RULE: Rule = Rule {
     code: "unresolved-claim",
-    at_fault: "what this is decides what happens",
+    at_fault: "the outcome depends on this volume, which is unknown",
     on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
-    found.extend(going(analysis));
+    found.extend(going(analysis).or_else(|| own_going(analysis)));
+    found.extend(unseen_users(analysis));
     if let Some(assumed) = analysis.with_unknown_as_exclusive() {
         let hazards = judge_all(Subject::Workload(&assumed));
         let autoscaler = analysis.highest_autoscaler();
         let why = why(&hazards, &assumed, autoscaler);
         let need = format!("this {} needs{why}", analysis.workload.kind);
         found.extend(unresolved(analysis, &hazards, &need, None));
+    }
+}
+
+/// A volume for one node that objects which the guard does not keep may use or lead elsewhere.
+fn unseen_users(analysis: &Analysis<'_>) -> Option<Hazard> {
+    let workload = analysis.workload;
+    let namespace = &workload.metadata.namespace;
+    if !workload.has_pods() || !analysis.facts.view.cluster().leaves_out(namespace) {
+        return None;
+    }
+    let volume = analysis.volumes.iter().find(|volume| {
+        volume.claim.is_some()
+            && matches!(
+                volume.attach_constraint,
+                AttachConstraint::Exclusive { .. } | AttachConstraint::SinglePod
+            )
+    })?;
+    let claim = messages::quoted(volume);
+    let what = format!(
+        "the namespace has objects that are too large or too many for the guard to keep, so nobody can tell whether other pods use {claim} or affect where its pod runs."
+    );
+    let advice = "Split workloads with more than a hundred volumes, or delete objects.";
+    let brief =
+        format!("{claim} may have users that the guard does not see: too many large objects");
+    Some(about_one(analysis, volume, what, advice, brief))
+}
+
+/// The hazard of something unknown about one volume.
+fn about_one(
+    analysis: &Analysis<'_>,
+    volume: &UsedVolume,
+    what: String,
+    advice: &str,
+    brief: String,
+) -> Hazard {
+    Hazard {
+        field_path: analysis.volume_path(volume),
+        volumes: vec![volume.shown_name().clone()],
+        what,
+        advice: advice.to_owned(),
+        brief,
+        ..RULE.hazard(Outcome::Unknown)
     }
 }
 
@@ -94,14 +149,35 @@ fn going(analysis: &Analysis<'_>) -> Option<Hazard> {
             .is_some_and(|claim| claim.metadata.is_being_deleted())
     })?;
     let claim = messages::quoted(volume);
+    let what = format!(
+        "{claim} is being deleted, so a new pod that uses it stays Pending until another claim of that name is there."
+    );
+    let advice = "Create it again once it is gone, or name another one.";
+    let brief = format!("{claim} is being deleted: new pods stay Pending");
+    Some(about_one(analysis, volume, what, advice, brief))
+}
+
+/// A StatefulSet's own claim that is being deleted: the controller makes neither the pod nor
+/// another claim until it is gone (`createPersistentVolumeClaims` in
+/// `pkg/controller/statefulset/stateful_pod_control.go`).
+fn own_going(analysis: &Analysis<'_>) -> Option<Hazard> {
+    let workload = analysis.workload;
+    let going = |name: &str| {
+        let claim = analysis.facts.view.claim(&workload.metadata.namespace, name).found();
+        claim.is_some_and(|claim| claim.metadata.is_being_deleted())
+    };
+    let own = own_claims::of(workload).find(|own| workload.has_pods() && going(&own.name))?;
+    let (claim, pod) = (&own.name, format!("{}-{}", workload.metadata.name, own.ordinal));
     Some(Hazard {
-        field_path: analysis.volume_path(volume),
-        volumes: vec![volume.shown_name().clone()],
+        field_path: own.field(),
+        volumes: vec![claim.as_str().into()],
         what: format!(
-            "{claim} is being deleted, so a new pod that uses it stays Pending until another claim of that name is there."
+            "claim \"{claim}\" is being deleted, so pod {pod} is not made anew until it is gone, and then gets a new, empty volume."
         ),
-        advice: "Create it again once it is gone, or name another one.".to_owned(),
-        brief: format!("{claim} is being deleted: new pods stay Pending"),
+        advice: format!(
+            "If the data matters, set persistentVolumeReclaimPolicy of its volume to Retain before pod {pod} stops."
+        ),
+        brief: format!("claim \"{claim}\" is being deleted: pod {pod} gets an empty volume"),
         ..RULE.hazard(Outcome::Unknown)
     })
 }

@@ -1,4 +1,4 @@
-//! A claim asks for access modes that its StorageClass cannot give.
+//! A claim asks for access modes that its StorageClass cannot give, or that no claim can have.
 //!
 //! # Fires on
 //!
@@ -9,6 +9,10 @@
 //! a free volume without one of its modes. It is `unknown` if the answer depends on something that
 //! no object shows, or if the catalog is not sure.
 //!
+//! A claim or a template without access modes, or with ReadWriteOncePod beside another one, is
+//! `refused` by the API server. Before Kubernetes 1.34 it accepts such a template in a StatefulSet,
+//! and refuses every claim that is made from it.
+//!
 //! # Why
 //!
 //! Some drivers refuse to make such a volume, and the claim stays Pending with an Event that few
@@ -18,7 +22,9 @@
 //! # Example
 //!
 //! ```yaml
+//! apiVersion: v1
 //! kind: PersistentVolumeClaim
+//! metadata: {name: data}
 //! spec:
 //!   storageClassName: gp3 # ebs.csi.aws.com
 //!   accessModes: [ReadWriteMany]
@@ -30,6 +36,11 @@
 //! another class. If the catalog is wrong about your driver, correct it with the class's
 //! annotation `multi-attach-guard.dev/access-modes`, or in the policy under `provisioners`.
 //!
+//! # Claims
+//!
+//! * Named by the pod template: not read. Claims are judged by themselves.
+//! * A StatefulSet's own: read, in their templates, as far as a claim is still to be made.
+//!
 //! # Silent on
 //!
 //! Claims that are bound, that a volume is reserved for (`claimRef`) or that a
@@ -38,7 +49,8 @@
 
 use super::{Certainty, ClaimReview, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::attach_constraint::Missing;
-use crate::analysis::{Analysis, Facts, Grounds, binding, users};
+use crate::analysis::{Analysis, Facts, Grounds, binding, own_claims};
+use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::pod::EphemeralClaim;
@@ -54,8 +66,10 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     if review.old.is_none() {
-        found.extend(mismatch(review.claim, review.facts));
-        judge(review.claim, review.facts, found);
+        match refused(review.claim) {
+            Some(hazard) => found.push(hazard),
+            None => judge(review.claim, review.facts, found),
+        }
     }
 }
 
@@ -63,15 +77,16 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
 /// will make.
 fn judge_templates(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let (workload, facts) = (analysis.workload, analysis.facts);
-    if !workload.has_pods() {
-        return;
-    }
-    let mut judge_template = |name: String, template: &Claim, path: String| {
-        let mut claim = template.clone();
-        claim.metadata.name = name.into();
-        claim.metadata.namespace = workload.metadata.namespace.clone();
+    let namespace = &workload.metadata.namespace;
+    // The API server does not validate the templates of a stored StatefulSet again.
+    let is_stored = workload.is_behind.is_some();
+    let mut judge_template = |claim: Option<Claim>, template: &Claim, path: String| {
         let mut hazards = Vec::new();
-        judge(&claim, facts, &mut hazards);
+        match (refused(template).filter(|_| !is_stored), claim) {
+            (Some(hazard), _) => hazards.push(hazard),
+            (None, Some(claim)) => judge(&claim, facts, &mut hazards),
+            (None, None) => {}
+        }
         let template = &template.metadata.name;
         found.extend(hazards.into_iter().map(|hazard| Hazard {
             field_path: format!("{path}.spec.accessModes"),
@@ -80,23 +95,49 @@ fn judge_templates(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             ..hazard
         }));
     };
-    let mut judged = None;
-    for (at, template, name) in users::made_claims(workload) {
-        let claim = facts.view.claim(&workload.metadata.namespace, &name);
-        if judged == Some(at) || !matches!(claim, Lookup::Absent) {
-            continue;
-        }
-        judged = Some(at);
-        judge_template(name, template, format!("spec.volumeClaimTemplates[{at}]"));
+    for (at, template) in workload.claim_templates.iter().enumerate() {
+        let next = own_claims::of(workload).filter(|_| workload.has_pods()).find(|own| {
+            own.at == at && matches!(facts.view.claim(namespace, &own.name), Lookup::Absent)
+        });
+        let claim = next.map(|own| own.forecast(namespace));
+        judge_template(claim, template, format!("spec.volumeClaimTemplates[{at}]"));
     }
     let pod_spec = workload.kind.pod_spec_path();
-    for EphemeralClaim { index, claim } in &workload.template.ephemeral {
+    for EphemeralClaim { index, claim: template } in &workload.template.ephemeral {
         let path = format!("{pod_spec}.volumes[{index}].ephemeral.volumeClaimTemplate");
-        judge_template(String::new(), claim, path);
+        let mut claim = template.clone();
+        claim.metadata.name = Text::default();
+        claim.metadata.namespace = namespace.clone();
+        judge_template(workload.has_pods().then_some(claim), template, path);
     }
 }
 
+/// The hazard of access modes with which the API server accepts no claim
+/// (`ValidatePersistentVolumeClaimSpec` in `pkg/apis/core/validation/validation.go`).
+fn refused(claim: &Claim) -> Option<Hazard> {
+    let modes = claim.spec.access_modes;
+    let others = modes.minus(AccessModes::of(&[AccessMode::ReadWriteOncePod]));
+    if modes.is_unwritten() {
+        return Some(Hazard {
+            what: "it has no access mode, and the API server refuses a claim without one."
+                .to_owned(),
+            advice: "Add one to accessModes, ReadWriteOnce for example.".to_owned(),
+            brief: "a claim needs an access mode; add ReadWriteOnce for example".to_owned(),
+            ..hazard(claim, Outcome::Refused, modes)
+        });
+    }
+    (modes.contains(AccessMode::ReadWriteOncePod) && !others.is_empty()).then(|| Hazard {
+        what: format!(
+            "it asks for ReadWriteOncePod and {others}, and the API server refuses ReadWriteOncePod beside another access mode."
+        ),
+        advice: format!("Ask for ReadWriteOncePod alone, or for {others} alone."),
+        brief: format!("ReadWriteOncePod beside {others} is refused; ask for one of them"),
+        ..hazard(claim, Outcome::Refused, modes)
+    })
+}
+
 fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
+    found.extend(mismatch(claim, facts));
     if !claim.spec.volume_name.is_empty() || claim.spec.access_modes.is_empty() {
         return;
     }
@@ -195,18 +236,15 @@ fn unsupported(
 }
 
 /// As `unsupported`, for a class that is not in view and has a name that installations create:
-/// there is a hazard only if every meaning of the name has one.
+/// there is a hazard only if every meaning of the name has one, the mildest of them.
 fn likely_unsupported(claim: &Claim, name: &str, facts: Facts<'_>) -> Option<Hazard> {
     let hazards: Option<Vec<Hazard>> = likely_classes(name)
         .iter()
-        .map(|class| {
-            unsupported(claim, class, ClassModes::default(), facts)
-                .filter(|hazard| hazard.outcome == Outcome::Stuck)
-        })
+        .map(|class| unsupported(claim, class, ClassModes::default(), facts))
         .collect();
-    let first = hazards?.into_iter().next()?;
+    let mildest = hazards?.into_iter().rev().max_by_key(|hazard| hazard.outcome)?;
     let settle = messages::what_would_settle(&Grounds::ClassName(name.into()));
-    Some(Hazard { certainty: Certainty::Likely, advice: first.advice + &settle, ..first })
+    Some(Hazard { certainty: Certainty::Likely, advice: mildest.advice + &settle, ..mildest })
 }
 
 fn unreadable_annotation(claim: &Claim, class: &StorageClass, error: &str) -> Hazard {

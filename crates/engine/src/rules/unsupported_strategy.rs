@@ -21,12 +21,20 @@
 //! metadata: {name: sessions}
 //! spec:
 //!   strategy: {type: recreate}
+//!   template:
+//!     spec:
+//!       containers: [{name: sessions, image: redis}]
 //! ```
 //!
 //! # What to do
 //!
 //! Write `Recreate`. In a DaemonSet use `RollingUpdate` with `maxSurge: 0`, which stops the old
 //! pod first.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: not read.
+//! * A StatefulSet's own: not read.
 //!
 //! # Silent on
 //!

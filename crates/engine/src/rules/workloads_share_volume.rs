@@ -30,7 +30,6 @@
 //! # Example
 //!
 //! ```yaml
-//! # Deployment "web" uses claim "data" (ReadWriteOnce); so does:
 //! apiVersion: batch/v1
 //! kind: CronJob
 //! metadata: {name: backup}
@@ -43,6 +42,22 @@
 //!           volumes:
 //!           - name: data
 //!             persistentVolumeClaim: {claimName: data}
+//! ---
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata: {name: web}
+//! spec:
+//!   strategy: {type: Recreate}
+//!   template:
+//!     spec:
+//!       volumes:
+//!       - name: data
+//!         persistentVolumeClaim: {claimName: data}
+//! ---
+//! apiVersion: v1
+//! kind: PersistentVolumeClaim
+//! metadata: {name: data}
+//! spec: {accessModes: [ReadWriteOnce], storageClassName: gp3}
 //! ```
 //!
 //! # What to do
@@ -52,6 +67,11 @@
 //! well. A bare pod also needs `restartPolicy: Never`. Scale two workloads that run forever to 0,
 //! one after the other, and pin both to one node with a `nodeSelector`. Or back up from a
 //! snapshot, or use a ReadWriteMany volume.
+//!
+//! # Claims
+//!
+//! * Named by the pod template: read.
+//! * A StatefulSet's own: read.
 //!
 //! # Silent on
 //!
@@ -68,7 +88,7 @@ use super::{Certainty, Hazard, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::affinity::{self, OtherTargets, POD_NAME};
 use crate::analysis::company::{NoNode, Obstacle, missing_tolerations, obstacle};
 use crate::analysis::users::Visit;
-use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users, volumes};
+use crate::analysis::{Analysis, AttachConstraint, UsedVolume, own_claims, users, volumes};
 use crate::model::claim::Claim;
 use crate::model::labels::Labels;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
@@ -105,12 +125,9 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         };
         find(&analysis.with_only(volume.clone()), &volume, claim)
     };
-    for (at, template, claim) in users::made_claims(workload) {
-        let hazard = find_in_made(&claim, template, 0);
-        found.extend(hazard.map(|hazard| Hazard {
-            field_path: format!("spec.volumeClaimTemplates[{at}]"),
-            ..hazard
-        }));
+    for own in own_claims::of(workload) {
+        let hazard = find_in_made(&own.name, own.template, 0);
+        found.extend(hazard.map(|hazard| Hazard { field_path: own.field(), ..hazard }));
     }
     let own = workload.template.ephemeral.iter();
     for ((claim, template), ephemeral) in workload.ephemeral_claims().zip(own) {

@@ -22,6 +22,11 @@ impl<'a> ObjectKey<'a> {
         Self::new(kind, "", name)
     }
 
+    /// The namespace whose users create the object; for a Namespace itself, its name.
+    pub fn tenant(self) -> &'a str {
+        if self.kind == ObjectKind::Namespace { self.name } else { self.namespace }
+    }
+
     /// The key of an object. In files, an object of a namespace may have a prefix in place of a
     /// name, which then identifies it.
     pub(super) fn of(kind: ObjectKind, metadata: &'a Metadata) -> Self {

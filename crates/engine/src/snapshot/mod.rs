@@ -32,6 +32,7 @@ pub use lookup::Lookup;
 pub use overlay::Overlay;
 pub use store::Snapshot;
 pub use stored::StoredObject;
+pub use table::Usage;
 pub use view::{NodeHint, View};
 pub(crate) use work_budget::WorkBudget;
 

@@ -5,7 +5,7 @@ use hashbrown::HashSet;
 use super::key::ObjectKey;
 use super::lookup::Lookup;
 use super::stored::{StoredObject, Typed};
-use super::table::Table;
+use super::table::{Table, Usage};
 use crate::model::object::{Object, ObjectKind};
 
 /// Facts about a cluster, which a [`View`](super::View) looks up.
@@ -32,6 +32,15 @@ impl Snapshot {
         Self { is_complete: true, ..Self::default() }
     }
 
+    /// This snapshot, whose objects in namespaces take about `limit` bytes at most, those of one
+    /// namespace a third of it, and one object 1/6144 of it. The largest are left out. A look-up in
+    /// their namespace that finds nothing is then `NotSynced`.
+    #[must_use]
+    pub fn limited(mut self, limit: usize) -> Self {
+        self.objects.limit = Some(limit);
+        self
+    }
+
     /// Adds an object, or replaces the one with the same kind and name. Returns whether that
     /// changed anything; a heartbeat does not.
     pub fn apply(&mut self, object: Object) -> bool {
@@ -48,7 +57,7 @@ impl Snapshot {
         if object.is_kept() {
             self.objects.contains(object)
         } else {
-            self.objects.get(object.key()).is_none()
+            !self.objects.has(object.key())
         }
     }
 
@@ -76,7 +85,17 @@ impl Snapshot {
         self.is_complete || self.synced.contains(&kind)
     }
 
-    /// The number of objects of `kind`.
+    /// The memory that objects in namespaces take.
+    pub const fn usage(&self) -> Usage {
+        self.objects.usage
+    }
+
+    /// Whether objects of the namespace are left out.
+    pub fn leaves_out(&self, namespace: &str) -> bool {
+        self.objects.usage_of(namespace).left_out > 0
+    }
+
+    /// The number of objects of `kind`, with those left out.
     pub fn count(&self, kind: ObjectKind) -> usize {
         self.objects.count(kind)
     }
@@ -91,7 +110,8 @@ impl Snapshot {
     }
 
     pub(super) fn look_up<T: Typed>(&self, key: ObjectKey<'_>) -> Lookup<&T> {
-        let missing = || Lookup::of(None, self.is_synced(key.kind));
+        let missing =
+            || Lookup::of(None, self.is_synced(key.kind) && !self.leaves_out(key.tenant()));
         self.get(key).map_or_else(missing, Lookup::Found)
     }
 

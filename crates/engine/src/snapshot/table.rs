@@ -19,12 +19,42 @@ pub(super) struct Table {
     kinds: HashMap<ObjectKind, HashMap<Name, Row>>,
     index: HashMap<u64, Vec<StoredObject>>,
     hasher: DefaultHashBuilder,
+    /// The bytes that objects in namespaces may take; `None` for any number.
+    pub(super) limit: Option<usize>,
+    pub(super) usage: Usage,
+    usage_by_tenant: HashMap<Text, Usage>,
+}
+
+/// The part of the limit that one namespace may take.
+const SHARES: usize = 3;
+
+/// The part that one object may take: 32 KiB of 192 MiB, about 150 volumes. Real workloads have
+/// tens of volumes, tolerations and constraints (`benches/size.rs`).
+const LARGEST_SHARES: usize = 6144;
+
+/// The most objects left out whose names are kept, 100 bytes each. Namespaces with further ones
+/// count as incomplete until the program ends.
+const MAX_NAMES: usize = 200_000;
+
+/// About the memory that objects take, and the number of objects that are left out to limit it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The bytes of those that are stored.
+    pub bytes: usize,
+    /// The number of those left out.
+    pub left_out: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Name {
     namespace: Text,
     name: Text,
+}
+
+impl Name {
+    fn key(&self, kind: ObjectKind) -> ObjectKey<'_> {
+        ObjectKey::new(kind, &self.namespace, &self.name)
+    }
 }
 
 /// A [`Name`] that is borrowed; it has the same hash.
@@ -38,20 +68,32 @@ impl Equivalent<Name> for NameRef<'_> {
 
 #[derive(Clone, Debug)]
 struct Row {
-    object: StoredObject,
+    /// `None` if it is left out.
+    object: Option<StoredObject>,
     /// Whether the current list of the kind contains the object.
     is_listed: bool,
+    size: usize,
 }
 
 impl Table {
-    /// The number of objects of `kind`.
+    /// The memory that the objects of one namespace take.
+    pub(super) fn usage_of(&self, tenant: &str) -> Usage {
+        self.usage_by_tenant.get(tenant).copied().unwrap_or_default()
+    }
+
+    /// The number of objects of `kind`, with those left out.
     pub(super) fn count(&self, kind: ObjectKind) -> usize {
         self.kinds.get(&kind).map_or(0, HashMap::len)
     }
 
     /// The object with this key.
     pub(super) fn get(&self, key: ObjectKey<'_>) -> Option<&StoredObject> {
-        self.row(key).map(|row| &row.object)
+        self.row(key)?.object.as_ref()
+    }
+
+    /// Whether there is such an object, possibly left out.
+    pub(super) fn has(&self, key: ObjectKey<'_>) -> bool {
+        self.row(key).is_some()
     }
 
     fn row(&self, key: ObjectKey<'_>) -> Option<&Row> {
@@ -60,7 +102,7 @@ impl Table {
 
     /// Every object, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &StoredObject> {
-        self.kinds.values().flat_map(HashMap::values).map(|row| &row.object)
+        self.kinds.values().flat_map(HashMap::values).filter_map(|row| row.object.as_ref())
     }
 
     /// A superset of the objects with this index key.
@@ -81,7 +123,13 @@ impl Table {
 
     /// Whether the current list of the kind contains the same object.
     pub(super) fn contains(&self, object: &StoredObject) -> bool {
-        self.row(object.key()).is_some_and(|row| row.is_listed && row.object == *object)
+        self.row(object.key()).is_some_and(|row| {
+            row.is_listed
+                && match &row.object {
+                    Some(stored) => stored == object,
+                    None => self.is_too_large(object.size()),
+                }
+        })
     }
 
     /// Inserts the object, or replaces the one with the same key. Returns whether that changed
@@ -91,22 +139,92 @@ impl Table {
         let of_kind = self.kinds.entry(key.kind).or_default();
         if let Some(row) = of_kind.get_mut(&name_of(key)) {
             row.is_listed = true;
-            if row.object == *object {
+            if row.object.as_ref() == Some(object) {
                 return false;
             }
-            let old = std::mem::replace(&mut row.object, object.clone());
-            self.remove_from_index(&old);
-        } else {
-            let name = Name { namespace: key.namespace.into(), name: key.name.into() };
-            let row = Row { object: object.clone(), is_listed: true };
-            of_kind.insert(name, row);
         }
+        let size = object.size();
+        if self.is_too_large(size) {
+            return self.leave_out(key);
+        }
+        self.remove(key);
+        self.insert(key, Row { object: Some(object.clone()), is_listed: true, size });
+        self.account(key.tenant(), |usage| usage.bytes += size);
         for hash in self.index_hashes(object) {
             // Most index keys have one object.
             let found = self.index.entry(hash).or_insert_with(|| Vec::with_capacity(1));
             found.push(object.clone());
         }
+        self.make_room(key.tenant());
         true
+    }
+
+    fn insert(&mut self, key: ObjectKey<'_>, row: Row) {
+        let name = Name { namespace: key.namespace.into(), name: key.name.into() };
+        self.kinds.entry(key.kind).or_default().insert(name, row);
+    }
+
+    fn is_too_large(&self, size: usize) -> bool {
+        self.limit.is_some_and(|limit| size > limit / LARGEST_SHARES)
+    }
+
+    /// Stores only the name of an object. Returns whether that changed anything.
+    fn leave_out(&mut self, key: ObjectKey<'_>) -> bool {
+        let row = self.row(key);
+        if row.is_some_and(|row| row.object.is_none()) {
+            return false;
+        }
+        let is_listed = row.is_none_or(|row| row.is_listed);
+        self.remove(key);
+        if self.usage.left_out < MAX_NAMES {
+            self.insert(key, Row { object: None, is_listed, size: 0 });
+        }
+        self.account(key.tenant(), |usage| usage.left_out += 1);
+        true
+    }
+
+    /// After the tenant's usage has grown: leaves out the largest objects of all who take more than
+    /// their share. If all together take too much, the shares are smaller.
+    fn make_room(&mut self, tenant: &str) {
+        let Some(limit) = self.limit else {
+            return;
+        };
+        let mut share = limit / SHARES;
+        if self.usage.bytes <= limit && self.usage_of(tenant).bytes <= share {
+            return;
+        }
+        let sum = |share| -> usize {
+            self.usage_by_tenant.values().map(|usage| usage.bytes.min(share)).sum()
+        };
+        while sum(share) > limit {
+            share -= share / 8 + 1;
+        }
+        let mut largest: Vec<(usize, ObjectKind, Name)> = self
+            .kinds
+            .iter()
+            .flat_map(|(kind, rows)| rows.iter().map(move |(name, row)| (row.size, *kind, name)))
+            .filter(|(size, kind, name)| {
+                *size > 0 && self.usage_of(name.key(*kind).tenant()).bytes > share
+            })
+            .map(|(size, kind, name)| (size, kind, name.clone()))
+            .collect();
+        largest.sort_unstable_by_key(|(size, ..)| std::cmp::Reverse(*size));
+        for (_, kind, name) in &largest {
+            let key = name.key(*kind);
+            // With less than the share, not every further object needs this.
+            if self.usage_of(key.tenant()).bytes > share - share / 8 {
+                self.leave_out(key);
+            }
+        }
+    }
+
+    fn account(&mut self, tenant: &str, change: impl Fn(&mut Usage)) {
+        change(&mut self.usage);
+        let usage = self.usage_by_tenant.entry(tenant.into()).or_default();
+        change(usage);
+        if *usage == Usage::default() {
+            self.usage_by_tenant.remove(tenant);
+        }
     }
 
     /// Removes the object with this key. Returns whether there was one.
@@ -116,8 +234,18 @@ impl Table {
         else {
             return false;
         };
-        self.remove_from_index(&row.object);
+        self.release(key.tenant(), &row);
         true
+    }
+
+    /// Releases what a removed row has taken.
+    fn release(&mut self, tenant: &str, row: &Row) {
+        if let Some(object) = &row.object {
+            self.remove_from_index(object);
+            self.account(tenant, |usage| usage.bytes -= row.size);
+        } else {
+            self.account(tenant, |usage| usage.left_out -= 1);
+        }
     }
 
     /// Begins a new list of the kind, which contains nothing yet.
@@ -131,8 +259,8 @@ impl Table {
     pub(super) fn remove_unlisted(&mut self, kind: ObjectKind) {
         let of_kind = self.kinds.entry(kind).or_default();
         let removed: Vec<_> = of_kind.extract_if(|_, row| !row.is_listed).collect();
-        for (_, row) in removed {
-            self.remove_from_index(&row.object);
+        for (name, row) in removed {
+            self.release(name.key(kind).tenant(), &row);
         }
     }
 

@@ -449,3 +449,103 @@ fn a_complete_list_removes_the_objects_it_does_not_contain() {
     assert!(cluster.view().workloads_using("shop", "kept").is_empty());
     assert_eq!(names(&cluster.view().workloads_using("shop", "data-other-kind-0")), ["other-kind"]);
 }
+
+fn missing(cluster: &Snapshot, namespace: &str) -> Lookup<()> {
+    cluster.view().claim(namespace, "missing").map(|_| ())
+}
+
+/// A limit at which a Deployment with two claims is stored and one with 100 is not.
+const LIMIT: usize = 12 << 20;
+
+#[test]
+fn an_object_that_is_too_large_is_left_out_for_its_namespace_alone() {
+    let many: Vec<String> = (0..100).map(|number| format!("data-{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let labels: Vec<(&str, &str)> = many.iter().map(|name| (*name, "")).collect();
+    let large = [
+        deployment("wide", "wide", &[], &many),
+        deployment("wide", "wide", &labels, &[]),
+        object(
+            "autoscaling",
+            "HorizontalPodAutoscaler",
+            json!({"metadata": {"namespace": "wide", "name": "wide"},
+                "spec": {"scaleTargetRef": {"kind": "x".repeat(3000)}}}),
+        ),
+        object(
+            "",
+            "PersistentVolumeClaim",
+            json!({"metadata": {"namespace": "wide", "name": "wide"},
+                "spec": {"selector": {"matchExpressions": [{"key": "x", "operator": "In", "values": many}]}}}),
+        ),
+        object(
+            "",
+            "Namespace",
+            json!({"metadata": {"name": "wide", "labels": labels.iter().copied().collect::<BTreeMap<_, _>>()}}),
+        ),
+    ];
+    for object in large {
+        let mut cluster = Snapshot::complete().limited(LIMIT);
+        cluster.apply(claim("shop", "data"));
+        cluster.apply(deployment("wide", "small", &[], &["data", "logs"]));
+        let (kind, before) = (object.kind(), cluster.usage());
+        let stored = StoredObject::of(object.clone()).unwrap();
+        assert!(cluster.apply(object.clone()));
+        assert!(!cluster.apply(object.clone()) && cluster.contains(&stored), "the same again");
+        assert_eq!(cluster.usage(), Usage { left_out: 1, ..before }, "{kind:?}");
+        assert_eq!(missing(&cluster, "wide"), Lookup::NotSynced);
+        assert_eq!(missing(&cluster, "shop"), Lookup::Absent);
+        assert_eq!(cluster.view().node("missing"), Lookup::Absent);
+        assert!(
+            cluster.view().workload(WorkloadKind::Deployment, "wide", "small").found().is_some()
+        );
+
+        let mut again = cluster.clone();
+        again.begin_list(kind);
+        again.apply(claim("shop", "data"));
+        again.apply(deployment("wide", "small", &[], &["data", "logs"]));
+        again.synced(kind);
+        assert_eq!(again.usage(), before, "a list without it");
+
+        let key = stored.key();
+        assert!(cluster.remove(kind, key.namespace, key.name));
+        assert_eq!(cluster.usage(), before);
+        assert_eq!(missing(&cluster, "wide"), Lookup::Absent);
+    }
+}
+
+#[test]
+fn namespaces_that_take_most_lose_their_largest_objects() {
+    const NAMESPACES: [&str; 4] = ["a", "b", "c", "d"];
+    const MANY: usize = 50_000;
+    let mut cluster = Snapshot::complete().limited(LIMIT);
+    cluster.apply(claim("shop", "data"));
+    cluster.apply(deployment("shop", "web", &[], &["data"]));
+    let shop = cluster.usage();
+    for namespace in NAMESPACES {
+        let before = cluster.usage().bytes;
+        cluster.apply(deployment(namespace, "web", &[], &["data"]));
+        for number in 0..MANY {
+            if cluster.leaves_out(namespace) {
+                break;
+            }
+            cluster.apply(claim(namespace, &format!("data-{number}")));
+        }
+        assert!(cluster.leaves_out(namespace), "{namespace}");
+        assert!(cluster.usage().bytes <= LIMIT.min(before + LIMIT / 3), "{namespace}");
+    }
+    assert!(cluster.usage().bytes > LIMIT / 2);
+    for namespace in NAMESPACES {
+        assert!(cluster.view().claim(namespace, "data-0").found().is_some(), "a small object");
+        let web = cluster.view().workload(WorkloadKind::Deployment, namespace, "web").map(|_| ());
+        assert_eq!(web, Lookup::NotSynced, "the largest object");
+    }
+    assert_eq!(missing(&cluster, "shop"), Lookup::Absent);
+    assert_eq!(names(&cluster.view().workloads_using("shop", "data")), ["web"]);
+    for namespace in NAMESPACES {
+        cluster.remove(deployment("", "", &[], &[]).kind(), namespace, "web");
+        for number in 0..MANY {
+            cluster.remove(ObjectKind::Claim, namespace, &format!("data-{number}"));
+        }
+    }
+    assert_eq!(cluster.usage(), shop, "nothing is left behind");
+}

@@ -62,7 +62,7 @@ impl Catalog {
         claim: &Claim,
     ) -> Capability<'_> {
         let claimant = Claimant {
-            has_data_source: Some(claim.has_data_source()),
+            has_data_source: Some(claim.data_source().is_some()),
             has_attributes_class: !claim.spec.volume_attributes_class_name.is_empty(),
         };
         self.capability_for(provisioner, parameters, claim.spec.volume_mode, claimant)

@@ -105,7 +105,8 @@ pub enum Mode {
     /// No patch, but every remedy that helps with each finding.
     Propose,
     /// A patch for the findings that would be denied or fixed, if a remedy helps. Several pods are
-    /// put on one node only if the caller or the policy chose that.
+    /// put on one node only if the caller or the policy chose that. Guesses are repaired only with
+    /// a remedy that the caller chose and that is right for every class.
     Repair {
         /// The remedy to take in place of the one that the policy chooses.
         remedy: Option<RemedyChoice>,

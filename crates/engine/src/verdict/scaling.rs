@@ -13,7 +13,8 @@ use crate::rules::{Outcome, Scaling, Subject, judge, judge_workload};
 /// The workload with at most the replicas that its autoscaler allows: a larger number is scaled
 /// down at once.
 pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'a, Workload> {
-    if workload.replicas <= 1 || workload.template.volumes.is_empty() {
+    let has_volumes = !workload.template.volumes.is_empty() || !workload.claim_templates.is_empty();
+    if workload.replicas <= 1 || !has_volumes {
         return workload;
     }
     match facts.view.autoscalers(&workload).iter().filter_map(|autoscaler| autoscaler.cap()).min() {

@@ -19,7 +19,8 @@ use crate::policy::keys::{ACTION, REASON, UNTIL, WHY_NOW};
 use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness};
 use crate::remedy::applied::{Applied, states_strategy};
 use crate::rules::{
-    Hazard, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload, recreate_once,
+    Certainty, Hazard, Outcome, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload,
+    recreate_once,
 };
 
 impl Evaluation<'_> {
@@ -40,14 +41,15 @@ impl Evaluation<'_> {
             // The API server reports it itself, and knows its own feature gates.
             hazards.retain(|hazard| hazard.rule != codes::UNSUPPORTED_STRATEGY);
         }
+        let unseen = analysis.unseen_claims();
         if hazards.is_empty() {
-            return None;
+            return Some(Verdict { notices: vec![unseen?], ..Verdict::default() });
         }
         let existing =
             previous.map(|old| self.existing(&analysis, old, &hazards)).unwrap_or_default();
         let (metadata, kind) = (&workload.metadata, workload.kind.name());
         let controlled = self.owner_is_real(metadata);
-        Some(self.with_policy(metadata, kind, controlled, |resolved| {
+        let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
             let decisions = Decisions {
                 resolved,
                 existing: &existing,
@@ -56,7 +58,9 @@ impl Evaluation<'_> {
                 ship_now: OnceCell::new(),
             };
             self.findings_in_mode(&capped, previous, hazards, &decisions)
-        }))
+        });
+        verdict.notices.extend(unseen);
+        Some(verdict)
     }
 
     /// The answer that the mode asks for: the findings, with remedies or with a patch.
@@ -256,7 +260,7 @@ impl Evaluation<'_> {
 const RECREATE: &str = "Set spec.strategy to Recreate";
 
 /// The reason for which an update is denied although it did not cause the hazard.
-const EXISTED: &str = " The object had this fault before your change; your change starts a rollout, which is what would hang.";
+const EXISTED: &str = " The object had this fault before your change; your change starts a rollout, which would hang.";
 
 /// The command that gets an update past an existing violation: an override that expires.
 fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
@@ -321,7 +325,12 @@ impl Decisions<'_> {
             decision.lowered = None;
         }
         if let Mode::Repair { remedy } = self.mode {
-            if decision.action == Action::Deny {
+            let repairs_guess = decision.action == Action::Warn
+                && hazard.certainty == Certainty::Assumed
+                && hazard.outcome != Outcome::Delay
+                && decision.lowered.is_none()
+                && remedy.is_some_and(RemedyChoice::suits_every_class);
+            if decision.action == Action::Deny || repairs_guess {
                 decision.action = Action::Fix;
             }
             decision.remedy = remedy.unwrap_or(decision.remedy);

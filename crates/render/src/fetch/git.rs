@@ -136,7 +136,7 @@ fn resolved(url: &Url, port: u16, addresses: &[IpAddr]) -> Option<String> {
 /// Checks out the files of a bundle into `folder`, which must not exist.
 pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Result<(), Failure> {
     let content = fs::read(bundle).map_err(Failure::Copy)?;
-    let (commit, pack) = opened(&content).ok_or_else(|| broken("it is no bundle of one commit"))?;
+    let (commit, pack) = opened(&content).ok_or_else(|| broken("it is not a one-commit bundle"))?;
     let repository = Repository::init("none", None, limit).await?;
     let packs = repository.folder.path().join("objects/pack");
     fs::create_dir_all(&packs)

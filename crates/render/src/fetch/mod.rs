@@ -57,7 +57,7 @@ pub struct FetchOptions {
     )]
     pub fetch: Fetch,
 
-    /// The folder that keeps what was fetched [default: multi-attach-guard in the user's cache]
+    /// The folder for fetched files [default: multi-attach-guard in the user's cache]
     #[arg(long, value_name = "DIR")]
     pub fetch_cache: Option<PathBuf>,
 

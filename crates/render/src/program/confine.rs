@@ -10,7 +10,7 @@ use clap::Args;
 /// The output, without a program to start, if Landlock is in force.
 pub(super) const IN_FORCE: &str = "Landlock";
 
-/// What a program may do.
+/// The rights of a program.
 #[derive(Args, Clone, Debug)]
 pub struct ConfineOptions {
     /// A file or a folder that it may read

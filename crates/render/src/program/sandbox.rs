@@ -318,7 +318,7 @@ impl Copy {
     pub(crate) fn add(&self, original: &Path, folder: &Path, name: &str) -> Result<(), Failure> {
         // The name comes from a chart's dependencies, and could lead out of the copy.
         if Path::new(name).file_name() != Some(OsStr::new(name)) {
-            let problem = format!("{name:?} is no name of a file");
+            let problem = format!("{name:?} is not the name of a file");
             let error = io::Error::new(io::ErrorKind::InvalidInput, problem);
             return Err(Failure::Copy(error));
         }

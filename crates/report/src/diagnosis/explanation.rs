@@ -3,37 +3,59 @@
 use std::io::{self, Write};
 
 use super::super::safe;
-use super::Format;
 use super::text::paragraph;
-use doctor::diagnosis::{Cause, Explanation};
+use super::{Format, MOST};
+use doctor::diagnosis::{Cause, Explained, Explanation};
 
 /// The page that describes each cause.
-const RUNBOOK: &str = "docs/runbook.md";
+const RUNBOOK: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/runbook.md");
 
-/// Writes `explanation` in `format`.
+/// Writes what a text means in `format`.
 ///
 /// # Errors
 /// Writing to `out` fails.
-pub fn write(explanation: &Explanation, format: Format, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(explained: &Explained, format: Format, out: &mut dyn Write) -> io::Result<()> {
     match format {
-        Format::Text => text(explanation, out),
-        Format::Json => out.write_all(safe::json(explanation)?.as_bytes()),
+        Format::Text => text(explained, out),
+        Format::Json => out.write_all(safe::json(explained)?.as_bytes()),
     }
 }
 
-fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{} ({})\n", explanation.searched, explanation.says)?;
-    paragraph(out, "  ", explanation.meaning)?;
-    writeln!(out, "\n  First look:\n")?;
-    for command in &explanation.look {
-        writeln!(out, "    {}", safe::line(command))?;
+fn text(explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
+    for (number, explanation) in explained.known.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        describe(explanation, out)?;
     }
+    let unknown: Vec<String> = explained.unknown.iter().take(MOST).cloned().collect();
+    list("These lines also report an error, and are not known", &unknown, out)
+}
+
+fn describe(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+    let Explanation { object, searched, says, .. } = explanation;
+    if !object.is_empty() {
+        writeln!(out, "{}", safe::line(object))?;
+    }
+    let harmless = if explanation.harmless { ", no error" } else { "" };
+    writeln!(out, "{searched} ({says}{harmless})\n")?;
+    paragraph(out, "  ", &explanation.meaning)?;
+    list("First look", &explanation.look, out)?;
     writeln!(out, "\n  The way out:\n")?;
     paragraph(out, "    ", explanation.fix)?;
-    writeln!(out, "\n  The causes that `diagnose` distinguishes ({RUNBOOK}):\n")?;
-    let causes = explanation.causes.iter();
-    for cause in causes.filter_map(|code| Cause::named(code)) {
-        writeln!(out, "    {:<24}{}", cause.code, cause.title)?;
+    let causes: Vec<String> = explanation
+        .causes
+        .iter()
+        .filter_map(|code| Cause::named(code))
+        .map(|cause| format!("{:<24}{}", cause.code, cause.title))
+        .collect();
+    list(&format!("The causes that `diagnose` distinguishes ({RUNBOOK})"), &causes, out)
+}
+
+/// Writes the items below their title, and nothing if there are none.
+fn list(title: &str, items: &[String], out: &mut dyn Write) -> io::Result<()> {
+    if !items.is_empty() {
+        writeln!(out, "\n  {title}:\n")?;
     }
-    Ok(())
+    items.iter().try_for_each(|item| writeln!(out, "    {}", safe::line(item)))
 }

@@ -9,15 +9,21 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::safe;
-use doctor::diagnosis::CaseEntry;
+use doctor::diagnosis::{CaseEntry, NodeEntry};
 
 /// A report on the pods of a cluster that wait for volumes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Diagnosis {
     /// The cases; those that do not end without intervention come first.
     pub cases: Vec<CaseEntry>,
+    /// The volumes of the node that was asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeEntry>,
     /// Questions that remain open because something could not be read: sentences.
     pub open: Vec<String>,
+    /// The resources that could not be read, for people: `open` says what each leaves open.
+    #[serde(skip)]
+    pub unread: Vec<String>,
     /// Further notes: sentences.
     pub notes: Vec<String>,
 }

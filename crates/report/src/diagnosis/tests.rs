@@ -11,7 +11,7 @@ use super::*;
 use crate::printed;
 use crate::safe::hostile;
 use doctor::diagnosis::{
-    CAUSES, DiagnosisInput, Purpose, SuggestedAction, cases, explain, explanations,
+    CAUSES, DiagnosisInput, Purpose, SuggestedAction, cases, explain, explanations, node, remarks,
 };
 use engine::analysis::{self, NodeAssumption};
 use engine::model::object::{ObjectKind, ObjectRef};
@@ -129,15 +129,8 @@ impl Cluster {
         diagnosis
     }
 
-    fn diagnose(&self) -> Diagnosis {
-        fn of<T: DeserializeOwned>(objects: &Map<String, Value>, kind: &str) -> Vec<T> {
-            objects
-                .values()
-                .filter(|object| object["kind"] == kind)
-                .cloned()
-                .map(|object| serde_json::from_value(object).unwrap())
-                .collect()
-        }
+    /// The objects as the API server completes them.
+    fn completed(&self) -> Map<String, Value> {
         let mut objects = self.objects.clone();
         for object in objects.values_mut() {
             if object["kind"] == "Deployment" && object["spec"]["strategy"].is_null() {
@@ -146,6 +139,35 @@ impl Cluster {
                     "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
             }
         }
+        objects
+    }
+
+    fn diagnose(&self) -> Diagnosis {
+        let objects = self.completed();
+        let document = |reference: &ObjectRef| {
+            let found = objects.values().find(|object| {
+                object["kind"] == reference.kind.as_str()
+                    && object["metadata"]["name"] == reference.name.as_str()
+            });
+            Some((reference.clone(), found?.clone()))
+        };
+        self.observe(|facts| Diagnosis {
+            cases: cases(facts, |wanted| wanted.iter().filter_map(document).collect()),
+            ..Diagnosis::default()
+        })
+    }
+
+    /// The answer of `ask` to what is seen of the cluster.
+    fn observe<T>(&self, ask: impl FnOnce(DiagnosisInput<'_>) -> T) -> T {
+        fn of<T: DeserializeOwned>(objects: &Map<String, Value>, kind: &str) -> Vec<T> {
+            objects
+                .values()
+                .filter(|object| object["kind"] == kind)
+                .cloned()
+                .map(|object| serde_json::from_value(object).unwrap())
+                .collect()
+        }
+        let objects = self.completed();
         let observed = Observed {
             pods: of(&objects, "Pod"),
             nodes: of(&objects, "Node"),
@@ -161,7 +183,7 @@ impl Cluster {
                 cluster.apply(kind.deserialize(object).unwrap());
             }
         }
-        let facts = DiagnosisInput {
+        ask(DiagnosisInput {
             objects: analysis::Facts {
                 view: cluster.view(),
                 catalog: Catalog::embedded().unwrap(),
@@ -170,18 +192,7 @@ impl Cluster {
             observed: &observed,
             now: NOW.parse().unwrap(),
             kubectl: "kubectl",
-        };
-        let document = |reference: &ObjectRef| {
-            let found = objects.values().find(|object| {
-                object["kind"] == reference.kind.as_str()
-                    && object["metadata"]["name"] == reference.name.as_str()
-            });
-            Some((reference.clone(), found?.clone()))
-        };
-        Diagnosis {
-            cases: cases(facts, |wanted| wanted.iter().filter_map(document).collect()),
-            ..Diagnosis::default()
-        }
+        })
     }
 
     /// The steps of the only case.
@@ -462,8 +473,9 @@ fn anchor(heading: &str) -> String {
         .replace(|letter: char| !letter.is_alphanumeric() && !"-_".contains(letter), "")
 }
 
-/// Each explained line with causes other than `other` has a section with the explanation and the
-/// causes. A way out that several lines share is in the section of the first of them.
+/// Each explained line has a section with the explanation, the causes and all words by which it is
+/// recognised, so that a search in the page finds it. A way out that several lines share is in the
+/// section of the first of them.
 fn says_what_is_explained(words: &str) {
     let mut expected = String::new();
     let mut ways_out: Vec<(&str, &str)> = Vec::new();
@@ -471,25 +483,24 @@ fn says_what_is_explained(words: &str) {
         let in_text = printed::between_backticks(known.fix);
         let commands = known.look.iter().chain(&in_text);
         printed::assert_listed(commands.map(String::as_str), "diagnose --explain");
-        if known.causes == ["other"] {
-            continue;
-        }
-        let links = known
-            .causes
-            .iter()
-            .map(|code| format!("[`{code}`](#{code})"))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let links: Vec<String> =
+            known.causes.iter().map(|code| format!("[`{code}`](#{code})")).collect();
+        let causes = match links.as_slice() {
+            [] => String::new(),
+            links => format!("{}\n\n", links.join(", ")),
+        };
         let way_out = match ways_out.iter().find(|(fix, _)| *fix == known.fix) {
             Some((_, title)) => format!("[The same way out](#{}).", anchor(title)),
             None => known.fix.to_owned(),
         };
         ways_out.push((known.fix, known.searched));
+        let patterns = known.words.join("`, `");
         expected += &format!(
-            "### {}\n\n*{}*: {}\n\n{way_out}\n\n{links}\n\n",
+            "### {}\n\n*{}*: {}\n\n{way_out}\n\n{causes}Words: `{patterns}`\n\n",
             known.searched, known.says, known.meaning
         );
     }
+    expected += "<!-- end -->\n";
     let (before, there) = words.split_at(words.find("### ").unwrap_or(words.len()));
     if std::env::var_os("MESSAGES").is_some_and(|mode| mode == "write") {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/runbook.md");
@@ -508,7 +519,7 @@ fn says_what_is_explained(words: &str) {
 #[test]
 fn explanations_are_written_in_each_format() {
     let line = "Waiting for detach for volume \"pv-data\" Volume is already used by pod(s) web-1";
-    let known = explain(line).unwrap();
+    let known = explain(line);
     let write = |format| {
         let mut out = Vec::new();
         explanation::write(&known, format, &mut out).unwrap();
@@ -516,7 +527,7 @@ fn explanations_are_written_in_each_format() {
     };
     insta::assert_snapshot!("explanation", write(Format::Text));
     let json: Value = serde_json::from_str(&write(Format::Json)).unwrap();
-    assert_eq!(json["causes"][0], "rollout-overlap");
+    assert_eq!(json["known"][0]["causes"][0], "rollout-overlap");
 }
 
 #[test]
@@ -574,7 +585,7 @@ fn nothing_commands_a_terminal_or_a_pipeline() {
         "Multi-Attach error for volume \"{0}\" Volume is already used by pod(s) {0}",
         hostile::TEXT
     );
-    let known = explain(&line).unwrap();
+    let known = explain(&line);
     for format in [Format::Text, Format::Json] {
         let mut out = Vec::new();
         explanation::write(&known, format, &mut out).unwrap();
@@ -615,6 +626,130 @@ fn a_case_in_brief_has_one_way_out_and_at_most_twenty_lines() {
             assert!(text.contains(command), "{cause}:\n{text}");
         }
     }
+}
+
+/// Commands that cost data if they are run too early, and the condition that stands before each.
+const DANGEROUS: [(&str, &str); 5] = [
+    ("out-of-service=", "powered off"),
+    ("/metadata/finalizers", "attached to no machine"),
+    (" --force", "powered off"),
+    ("delete volumeattachment", "attached to no machine"),
+    ("delete pvc/", "holds no data"),
+];
+
+/// A condition behind the command, or on another page, does not help a reader who pastes it.
+fn assert_conditions_come_first(place: &str, text: &str) {
+    let line = one_line(text);
+    for (command, condition) in DANGEROUS {
+        for (at, _) in line.match_indices(command).filter(|(at, _)| !line[..*at].ends_with("with"))
+        {
+            assert!(
+                line[..at].contains(condition),
+                "{place}: {command} without {condition}\n{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_dangerous_command_stands_alone() {
+    let written = Written::read();
+    for case in &written.cases {
+        let diagnosis = written.cluster(&case.cluster).but(&case.changes).diagnose();
+        for ways in [Ways::Safest, Ways::All] {
+            let mut out = Vec::new();
+            write(&diagnosis, Format::Text, ways, &mut out).unwrap();
+            assert_conditions_come_first(&case.cluster, &String::from_utf8(out).unwrap());
+        }
+        let json = self::written(&diagnosis, Format::Json);
+        assert_conditions_come_first(&case.cluster, &json);
+    }
+    for known in explanations() {
+        assert_conditions_come_first(known.searched, known.fix);
+    }
+    let runbook = include_str!("../../../../docs/runbook.md");
+    for section in runbook.split("\n## ").skip(1) {
+        assert_conditions_come_first("the runbook", section);
+    }
+}
+
+#[test]
+fn what_nobody_waits_for_is_named() {
+    let taint = json!({"taint": "node.kubernetes.io/out-of-service=NoExecute"});
+    let ending = json!({"ending": "11:00:00"});
+    let job = json!({"node": "n2", "phase": "Succeeded", "owner": "batch/v1 Job stage"});
+    for (changes, about, said) in [
+        (
+            json!({"Node n1": taint}),
+            "n1",
+            "`kubectl taint node n1 node.kubernetes.io/out-of-service-` removes it.",
+        ),
+        (
+            json!({"PersistentVolumeClaim data": ending, "Pod stage-k": job}),
+            "data",
+            "pod stage-k of Job stage names it, although it has finished (Succeeded).",
+        ),
+    ] {
+        let found = cluster("cluster").with(changes).observe(remarks);
+        let [remark] = &found[..] else { panic!("{found:#?}") };
+        assert!(remark.about.iter().any(|name| *name == about), "{remark:#?}");
+        assert!(remark.text.contains(said), "{remark:#?}");
+        let commands = printed::between_backticks(&remark.text);
+        printed::assert_listed(commands.iter().map(String::as_str), "diagnose");
+    }
+    for (changes, why) in [
+        (
+            json!({"Node n1": {"ready": "Unknown", "taint": taint["taint"]}, "Lease n1": null}),
+            "the node is lost",
+        ),
+        (json!({"PersistentVolumeClaim data": ending}), "no pod names it"),
+        (json!({"Pod stage-k": job}), "the claim stays"),
+    ] {
+        let found = cluster("cluster").with(changes).observe(remarks);
+        assert!(found.is_empty(), "{why}: {found:#?}");
+    }
+}
+
+#[test]
+fn a_node_says_what_it_still_has() {
+    let ask = |name: &str, changes: Value| {
+        let entry = cluster(name).with(changes).observe(|facts| node(facts, "n1"));
+        let diagnosis = Diagnosis { node: entry, ..Diagnosis::default() };
+        let way_out = diagnosis.node.iter().flat_map(|node| &node.way_out);
+        let commands: Vec<String> =
+            way_out.flat_map(|text| printed::between_backticks(text)).collect();
+        printed::assert_listed(commands.iter().map(String::as_str), "diagnose");
+        let text = text(&diagnosis);
+        assert_conditions_come_first("node/n1", &text);
+        one_line(&text)
+    };
+    for (name, changes, said) in [
+        ("cluster", json!({}), "No volume is left on node n1 (Ready, Lease 3 s old)."),
+        (
+            "rollout",
+            json!({}),
+            "Volume pv-data is attached; pod web-old-x of Deployment web in shop has it.",
+        ),
+        ("rollout", json!({}), "`kubectl drain n1 --ignore-daemonsets --delete-emptydir-data`"),
+        ("stalled", json!({}), "is being detached; no pod of the node that was read uses it."),
+        ("stalled", json!({}), "Do not delete a VolumeAttachment"),
+        ("rollout", json!({"Node n1": {"ready": "False"}}), "Mend the node first"),
+        ("node-lost", json!({}), "must be powered off"),
+        (
+            "rollout",
+            json!({"VolumeAttachment csi-n1": null}),
+            "Pod web-old-x of Deployment web in shop uses claim data; no",
+        ),
+        (
+            "cluster",
+            json!({"Node n1": {"status": {"volumesInUse": ["kubernetes.io/csi/a^b"]}}}),
+            "The kubelet reports 1 attachable",
+        ),
+    ] {
+        let text = ask(name, changes);
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+    assert!(cluster("cluster").observe(|facts| node(facts, "n9")).is_none());
 }
 
 /// Every way out that an operator would undo names the operator's object.

@@ -6,7 +6,8 @@ use super::super::safe;
 use super::super::words::{NAMED, amount, claim, folded, so_far};
 use super::{Diagnosis, Ways};
 use doctor::diagnosis::{
-    CaseEntry, Examined, Health, HolderEntry, Purpose, SuggestedAction, WaitingEntry, span,
+    CaseEntry, Examined, Health, HolderEntry, NodeEntry, Purpose, SuggestedAction, WaitingEntry,
+    span,
 };
 
 /// The most characters of a line.
@@ -15,7 +16,10 @@ const WIDTH: usize = 99;
 pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> io::Result<()> {
     let in_full = diagnosis.in_full();
     let summarised = in_full.len() < diagnosis.cases.len();
-    writeln!(out, "{}", diagnosis.summary())?;
+    match &diagnosis.node {
+        Some(node) => volumes(node, out)?,
+        None => writeln!(out, "{}", diagnosis.summary())?,
+    }
     if diagnosis.cases.len() > 1 {
         writeln!(out)?;
         for (first, pods, cases) in diagnosis.by_cause() {
@@ -41,13 +45,35 @@ pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> i
             Ways::All => entry(case, out)?,
         }
     }
-    for (title, sentences) in [("Not seen", &diagnosis.open), ("To be known", &diagnosis.notes)] {
+    let in_brief = ways == Ways::Safest && !diagnosis.unread.is_empty();
+    if in_brief {
+        let unread = diagnosis.unread.join(", ");
+        writeln!(out)?;
+        paragraph(out, "", &format!("Not seen: {unread}. --all-ways says what that leaves open."))?;
+    }
+    let open = if in_brief { &Vec::new() } else { &diagnosis.open };
+    for (title, sentences) in [("Not seen", open), ("To be known", &diagnosis.notes)] {
         if !sentences.is_empty() {
             writeln!(out, "\n{title}:")?;
         }
         for sentence in sentences {
             paragraph(out, "  ", sentence)?;
         }
+    }
+    Ok(())
+}
+
+/// What a node still has, and how to empty it.
+fn volumes(node: &NodeEntry, out: &mut dyn Write) -> io::Result<()> {
+    let (name, is_empty) = (&node.node.name, node.volumes.is_empty());
+    let summary = if is_empty { "No volume is left on" } else { "Volumes are left on" };
+    writeln!(out, "{summary} node {} ({}).", safe::line(name), health(&node.node))?;
+    for sentence in &node.volumes {
+        paragraph(out, "  ", sentence)?;
+    }
+    if let Some(way_out) = &node.way_out {
+        writeln!(out)?;
+        paragraph(out, "  ", way_out)?;
     }
     Ok(())
 }
@@ -72,17 +98,14 @@ fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out)?;
     paragraph(out, "  ", &case.explanation)?;
-    let way_out = case.steps.iter().position(|step| step.purpose == Purpose::WayOut);
-    let mut shown = 0;
-    for (at, step) in case.steps.iter().enumerate() {
-        // Without the steps before it, the way out could do harm.
-        if step.purpose == Purpose::Before || way_out == Some(at) {
+    let safest = case.safest();
+    for (at, step) in safest.iter().enumerate() {
+        if at == 0 || step.purpose == Purpose::WayOut {
             writeln!(out)?;
-            one_step(step, "", out)?;
-            shown += 1;
         }
+        one_step(step, "", out)?;
     }
-    match case.steps.len() - shown {
+    match case.steps.len() - safest.len() {
         0 => Ok(()),
         more => writeln!(
             out,
@@ -141,7 +164,7 @@ fn steps(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
         let title = match steps[0].purpose {
             Purpose::Check => "First look:",
             Purpose::Before => "Before any change:",
-            Purpose::WayOut if case.passes => "It passes by itself. What helps:",
+            Purpose::WayOut if case.passes => "It passes by itself. Steps that help:",
             Purpose::WayOut if several => "The way out, one of these, the safest first:",
             Purpose::WayOut => "The way out:",
             Purpose::Afterwards => "Afterwards:",

@@ -41,6 +41,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
                 }
                 main {
                     (counts(report))
+                    (incomplete(report))
                     @for section in words::sections(report) { (self::section(&section)) }
                     (overrides(report))
                     (asides(report))
@@ -159,10 +160,17 @@ fn stuck_now(stuck: &Stuck) -> Markup {
             p { (words::waiting(case)) "." }
             p { (prose(&case.explanation)) }
             (owner(stuck.owner.as_ref()))
-            @if let Some((command, cost)) = stuck.way_out() {
+            @let steps = case.safest();
+            @if !steps.is_empty() {
                 h4 { "The way out" }
-                (self::command(command))
-                p { "Costs: " (prose(cost)) }
+            }
+            @for step in steps {
+                @if let Some(command) = &step.command {
+                    (self::command(command))
+                    p { "Costs: " (prose(&step.text)) }
+                } @else {
+                    p { (prose(&step.text)) }
+                }
             }
         }
     }
@@ -306,20 +314,28 @@ fn overrides(report: &Report) -> Markup {
     }
 }
 
+/// The notices about incomplete objects.
+pub(super) fn incomplete(report: &Report) -> Markup {
+    aside("Incomplete", sentences(&report.incomplete))
+}
+
+fn sentences(notices: &[Notice]) -> Vec<Markup> {
+    notices.iter().map(|notice| html! { (notice.sentence()) }).collect()
+}
+
 /// The contents of the report other than findings.
 pub(super) fn asides(report: &Report) -> Markup {
-    let sentences = |all: &[String]| all.iter().map(|sentence| html! { (sentence) }).collect();
+    let listed = |all: &[String]| all.iter().map(|sentence| html! { (sentence) }).collect();
     let suppressed = report.suppressed().map(|(reason, located)| {
         let finding = &located.finding;
         html! { code { (finding.rule) } " on " (finding.object) ": " (reason) }
     });
-    let notices: Vec<String> = report.notices.iter().map(Notice::sentence).collect();
     let unread = report.unread.iter().map(|unread| html! { (unread.file) ": " (unread.message) });
     html! {
-        (aside("Not seen", sentences(&report.open)))
+        (aside("Not seen", listed(&report.open)))
         (aside("Suppressed", suppressed.collect()))
-        (aside("Notices", sentences(&notices)))
-        (aside("Not judged", sentences(&words::not_judged(report))))
+        (aside("Notices", sentences(&report.notices)))
+        (aside("Not judged", listed(&words::not_judged(report))))
         (aside("Could not be read", unread.collect()))
     }
 }

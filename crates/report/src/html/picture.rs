@@ -48,12 +48,12 @@ pub(super) fn of(located: &Located) -> Markup {
     let [old, new] = &generations(name);
     let (title, steps) = match (outcome, other) {
         (Outcome::Deadlock, _) | (Outcome::Delay, None) => {
-            ("What a rollout does", rollout(old, new, outcome))
+            ("During a rollout", rollout(old, new, outcome))
         }
         (Outcome::Delay | Outcome::Stuck, Some(other)) => {
-            ("What happens when both run", both(other, name, outcome))
+            ("While both run", both(other, name, outcome))
         }
-        (Outcome::Stuck, None) => ("What happens to the pods", alone(name)),
+        (Outcome::Stuck, None) => ("Where the pods run", alone(name)),
         _ => return html! {},
     };
     strip(title, located, &steps)
@@ -109,7 +109,7 @@ pub(super) fn with(located: &Located, remedy: &str) -> Markup {
         "colocate" => vec![Frame::new(kept, 0, &[old, new], &[])],
         _ => return html! {},
     };
-    strip("What a rollout does then", located, &steps)
+    strip("During a rollout with the remedy", located, &steps)
 }
 
 fn strip(title: &str, located: &Located, steps: &[Frame<'_>]) -> Markup {

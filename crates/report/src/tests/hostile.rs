@@ -87,6 +87,7 @@ fn hostile(texts: &[String]) -> Report {
         }
     }
     report.notices[0].text = next();
+    report.incomplete = vec![crate::Notice { text: next(), ..report.notices[0].clone() }];
     report.unread[0].file = next();
     report.unread[0].path = Some(next());
     report.unread[0].message = next();
@@ -151,17 +152,17 @@ proptest! {
                 prop_assert!(!out.contains(marker), "{format:?}: {out:?}");
             }
             let commands = out.lines().filter(|line| is_command(line)).count();
-            // The commands are two findings, one suppression, a notice, an unread file and a chart
+            // The commands are two findings, one suppression, two notices, an unread file and a chart
             // that was not judged.
-            let ours = if format == Format::Github { 6 } else { 0 };
+            let ours = if format == Format::Github { 7 } else { 0 };
             prop_assert_eq!(commands, ours, "{:?}: {:?}", format, out);
             if format == Format::Github {
                 prop_assert_eq!(out.lines().count(), ours, "{:?}", out);
             }
         }
-        // The lines are a stuck volume, two findings, one suppression, a notice, an override, a
+        // The lines are a stuck volume, two findings, one suppression, two notices, an override, a
         // fact that was not seen, a chart that was not judged, and the counts.
-        prop_assert_eq!(written(&report, Format::Concise).lines().count(), 9);
+        prop_assert_eq!(written(&report, Format::Concise).lines().count(), 10);
         let junit = written(&report, Format::Junit);
         prop_assert!(quick_junit::Report::deserialize_from_str(&junit).is_ok(), "{junit:?}");
         let json: Value = serde_json::from_str(&written(&report, Format::Json)).unwrap();

@@ -444,7 +444,7 @@ fn json_has_the_documented_shape() {
     assert_eq!(
         json["summary"],
         json!({
-            "files": 3, "judged": 4, "facts": 1, "skipped": {"Secret": 1, "Service": 2}, "others": 1, "templates": 0, "fragments": 0, "links": 0,
+            "files": 3, "judged": 4, "incomplete": 0, "facts": 1, "skipped": {"Secret": 1, "Service": 2}, "others": 1, "templates": 0, "fragments": 0, "links": 0,
             "rendered": 2, "unopened": {"chart": 1}, "notices": 1, "complete": false,
             "deny": 1, "fix": 0, "warn": 1, "suppressed": 1, "unreadable": 1,
         })
@@ -549,6 +549,34 @@ fn concise_is_a_line_each() {
 }
 
 #[test]
+fn incomplete_objects_are_named_before_the_findings() {
+    let mut report = report();
+    let text = "spec.selector is missing.";
+    report.incomplete = vec![Notice { text: text.to_owned(), ..report.notices[0].clone() }];
+    for (format, finding) in [
+        (Format::Text, "error[rolling-update-overlap]"),
+        (Format::Wide, "error[rolling-update-overlap]"),
+        (Format::Concise, "error[rolling-update-overlap]"),
+        (Format::Github, "title=rolling-update-overlap"),
+        (Format::Markdown, "`rolling-update-overlap`"),
+        (Format::Html, "<article"),
+        (Format::Junit, "shop/web: rolling-update-overlap"),
+    ] {
+        let written = written(&report, format);
+        let at = |part: &str| written.find(part).unwrap_or_else(|| panic!("{part}\n{written}"));
+        assert!(at(text) < at(finding), "{written}");
+    }
+    let junit = written(&report, Format::Junit);
+    assert!(junit.contains(&format!("<skipped message=\"{text}\"/>")), "{junit}");
+    let json: Value = serde_json::from_str(&written(&report, Format::Json)).unwrap();
+    let flags = [&json["notices"][0]["incomplete"], &json["notices"][1]["incomplete"]];
+    assert_eq!(flags, [&json!(true), &Value::Null]);
+    let sarif: Value = serde_json::from_str(&written(&report, Format::Sarif)).unwrap();
+    let notification = &sarif["runs"][0]["invocations"][0]["toolConfigurationNotifications"][0];
+    assert_eq!(notification["message"]["text"], format!("Deployment shop/old: {text}"));
+}
+
+#[test]
 fn a_summary_counts_and_names_nothing() {
     let style = Style { colour: false, width: 80, summary: true, verbose: false };
     for format in [Format::Text, Format::Concise] {
@@ -584,7 +612,7 @@ fn what_was_reported_of_an_object_is_not_reported_again() {
     report.findings.insert(1, other);
     let text = written(&report, Format::Text);
     assert!(!text.contains("too: "), "{text}");
-    assert!(text.contains("= note: the same in what is rendered from overlays/b"), "{text}");
+    assert!(text.contains("= note: the same finding in the output of overlays/b"), "{text}");
     report.findings[0].finding.action = Action::Warn;
     let graver = written(&report, Format::Text);
     assert!(
@@ -609,6 +637,28 @@ fn the_page_needs_nothing_beside_itself() {
     assert!(page.matches("<svg ").count() >= 5);
     assert!(page.contains("<del>-   strategy: {type: RollingUpdate}"), "{page}");
     assert!(page.contains("<ins>+   strategy: {type: Recreate}"), "{page}");
+}
+
+/// A reader pastes the command that they see.
+#[test]
+fn a_way_out_stands_behind_its_condition() {
+    let mut report = of_cluster();
+    let steps = &mut report.stuck[0].case.steps;
+    steps[0].command = Some("kubectl taint".to_owned());
+    let condition = SuggestedAction {
+        purpose: Purpose::Before,
+        command: None,
+        text: "It must be off.".to_owned(),
+    };
+    steps.insert(0, condition);
+    for format in [Format::Wide, Format::Html, Format::Markdown, Format::Json] {
+        let text = written(&report, format);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}"));
+        assert!(at("It must be off.") < at("kubectl taint"), "{text}");
+    }
+    let table = written(&report, Format::Text);
+    assert!(table.contains("multi-attach-guard diagnose -n blog"), "{table}");
+    assert!(!table.contains("kubectl taint"), "{table}");
 }
 
 #[test]

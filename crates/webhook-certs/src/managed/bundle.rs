@@ -46,19 +46,19 @@ impl Bundle {
         let kept = self
             .0
             .iter()
-            .filter(|it| others && *it != authority && has_not_expired(it, now))
+            .filter(|other| others && *other != authority && has_not_expired(other, now))
             .take(MAX_OTHERS);
         Self([authority].into_iter().chain(kept).cloned().collect())
     }
 
     /// Whether both bundles contain the same CAs.
     pub(super) fn is(&self, other: &Self) -> bool {
-        let [own, others] = [self, other].map(|it| it.0.iter().collect::<HashSet<_>>());
+        let [own, others] = [self, other].map(|bundle| bundle.0.iter().collect::<HashSet<_>>());
         own == others
     }
 }
 
 fn has_not_expired(certificate: &CertificateDer<'_>, now: Timestamp) -> bool {
     X509Certificate::from_der(certificate)
-        .is_ok_and(|(_, it)| it.validity().not_after.timestamp() >= now.as_second())
+        .is_ok_and(|(_, parsed)| parsed.validity().not_after.timestamp() >= now.as_second())
 }

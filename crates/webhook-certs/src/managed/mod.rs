@@ -17,15 +17,16 @@ mod tests;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::Certificates;
+use super::clock::Clocks;
 use objects::{ManagedError, Objects, Written};
 use plan::{Patch, Seen, Spread, Trust, Write};
 use stored::{Issued, IssuedSecret};
@@ -104,8 +105,9 @@ pub struct ManagedCertificate {
 }
 
 impl ManagedCertificate {
-    /// Manages the certificate in `certificates`, forever. `now` is the clock. `attempted` is
-    /// called with `true` after a new certificate is served, and with `false` for each new error.
+    /// Manages the certificate in `certificates`, forever. `now` is the clock of this machine, which
+    /// is compared with the API server's. `attempted` is called with `true` after a new certificate
+    /// is served, and with `false` for each new error.
     pub async fn follow(
         self,
         client: Client,
@@ -124,6 +126,7 @@ impl ManagedCertificate {
             certificates: &certificates,
             trust: Trust::default(),
             began: Instant::now(),
+            replaced: false,
         };
         loop {
             let wait = match manager.pass(&now, &attempted).await {
@@ -133,7 +136,7 @@ impl ManagedCertificate {
                 }
                 Err(error) => {
                     let sentence = error.to_string();
-                    if certificates.failure().is_none_or(|it| *it != sentence) {
+                    if certificates.failure().is_none_or(|previous| *previous != sentence) {
                         tracing::error!(%error, "The certificate cannot be managed.");
                         attempted(false);
                     }
@@ -142,8 +145,13 @@ impl ManagedCertificate {
                 }
             };
             sleep(self.pace.pause).await;
-            // After a timeout, it is time to check anyway.
-            let _ = timeout(wait, changes.next()).await;
+            if manager.replaced {
+                // A replica of another version may replace the Secret again and again.
+                sleep(wait).await;
+            } else {
+                // After a timeout, it is time to check anyway.
+                let _ = timeout(wait, changes.next()).await;
+            }
         }
     }
 }
@@ -155,6 +163,8 @@ struct Manager<'a> {
     certificates: &'a Certificates,
     trust: Trust,
     began: Instant,
+    /// Whether the last pass wrote a Secret in place of another one.
+    replaced: bool,
 }
 
 impl Manager<'_> {
@@ -166,9 +176,12 @@ impl Manager<'_> {
     ) -> Result<Duration, ManagedError> {
         let pace = self.certificate.pace;
         let spread = Spread { settled: pace.settled, forgotten: pace.forgotten };
+        self.replaced = false;
         for _ in 0..STEPS {
+            let clocks = Clocks { api_server: self.objects.time().await?, own: now() };
+            self.certificates.clocks.store(Some(Arc::new((clocks, Instant::now()))));
             let secret = self.objects.secret().await?;
-            let data = secret.as_ref().map(|it| it.data.clone().unwrap_or_default());
+            let data = secret.as_ref().map(|secret| secret.data.clone().unwrap_or_default());
             let stored = IssuedSecret::read(data.as_ref());
             let (configurations, mut failure) = match self.objects.configurations().await {
                 Ok((found, absent)) => (Some(found), absent),
@@ -181,13 +194,17 @@ impl Manager<'_> {
                 serving: serving.as_deref(),
                 trusted_for: None,
                 names: &self.names,
-                now: now(),
+                clocks,
             };
             seen.trusted_for = self.trust.lasts(&seen, self.began.elapsed());
             let plan = seen.plan(spread);
 
+            if let Some(disagreement) = clocks.disagreement() {
+                failure = Some(ManagedError::Clock(disagreement));
+            }
             if let Some(write) = &plan.write {
-                match self.write(secret, write, seen.now).await {
+                self.replaced = secret.is_some();
+                match self.write(secret, write, clocks.now()).await {
                     Ok(()) => continue,
                     Err(error) => failure = Some(error),
                 }
@@ -232,8 +249,7 @@ impl Manager<'_> {
             authority_expires = %issued.authority.not_after(),
             "New connections use the certificate in the Secret.",
         );
-        let current = &self.certificates.current;
-        current.store(Some(Arc::clone(&issued.pair)));
+        self.certificates.current.store(Some(Arc::clone(&issued.pair)));
     }
 
     async fn write(
@@ -248,7 +264,9 @@ impl Manager<'_> {
                 (stored::with_new_authority(&self.names, now, lifetimes), "CA", reason)
             }
             Write::Certificate(issued, reason) => (
-                stored::with_new_certificate(&issued.authority, &self.names, now, lifetimes),
+                stored::with_new_certificate(&issued.authority, &self.names, now, lifetimes)
+                    // A CA from elsewhere may be one that cannot be used here.
+                    .or_else(|_| stored::with_new_authority(&self.names, now, lifetimes)),
                 "certificate",
                 reason,
             ),

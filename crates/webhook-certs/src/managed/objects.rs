@@ -8,9 +8,13 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::{BoxStream, SelectAll, StreamExt, select_all};
+use http::{Request, Uri, header};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::client::Body;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
@@ -24,6 +28,7 @@ use super::bundle::Bundle;
 use super::plan::{self, Configuration};
 use super::stored::Data;
 use super::{NAME, SECRET};
+use crate::clock::Disagreement;
 
 /// The time that the API server may take to respond.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -66,6 +71,9 @@ pub(super) enum ManagedError {
         /// The object's kind and name.
         object: String,
     },
+    /// The clock of this machine is wrong.
+    #[error("{0}.")]
+    Clock(Disagreement),
     /// A certificate could not be generated.
     #[error("A certificate for {names} could not be generated: {reason}. Correct the names.")]
     Generate {
@@ -119,10 +127,23 @@ impl Objects {
         Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind))
     }
 
+    /// The time by the clock of the API server, which sends it with every answer, also with a
+    /// refusal. `None` if a proxy removes it.
+    pub(super) async fn time(&self) -> Result<Option<Timestamp>, ManagedError> {
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = Uri::from_static("/version");
+        let answer = answered(self.client.send(request))
+            .await
+            .map_err(|error| failed("The API server's clock".to_owned(), "read", error))?;
+        let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok());
+        Ok(date.and_then(|date| Some(rfc2822::parse(date).ok()?.timestamp())))
+    }
+
     /// The Secret, if it exists.
     pub(super) async fn secret(&self) -> Result<Option<Secret>, ManagedError> {
-        let answer = answered(self.secrets.get_opt(SECRET)).await;
-        answer.map_err(|error| failed(self.secret.clone(), "read", error))
+        answered(self.secrets.get_opt(SECRET))
+            .await
+            .map_err(|error| failed(self.secret.clone(), "read", error))
     }
 
     /// Writes `data` to the Secret unless it has changed since it was `seen`.
@@ -258,7 +279,7 @@ fn failed(object: String, done: &'static str, error: Option<kube::Error>) -> Man
             status.message
         }
         Some(error) => {
-            let causes = successors(Some(&error as &dyn std::error::Error), |it| it.source());
+            let causes = successors(Some(&error as &dyn std::error::Error), |error| error.source());
             // The innermost error is the most specific: "Connection refused" rather than "client
             // error".
             causes.last().map(ToString::to_string).unwrap_or_default()

@@ -12,6 +12,7 @@ use rustls_pki_types::CertificateDer;
 
 use super::bundle::Bundle;
 use super::stored::{Issued, IssuedSecret};
+use crate::clock::Clocks;
 use crate::pair::ServingPair;
 
 /// The CA that is in every caBundle, and the uptime of this process when that was first seen.
@@ -22,10 +23,13 @@ impl Trust {
     /// The time for which the stored CA has been in every caBundle, if it is. `running` is the time
     /// for which this process has been running.
     pub(super) fn lasts(&mut self, seen: &Seen<'_>, running: Duration) -> Option<Duration> {
-        let stored = seen.stored.issued().filter(|it| seen.trust(&it.pair));
-        let authority = stored.map(|it| it.authority.certificate());
-        if self.0.as_ref().map(|it| &it.0) != authority {
-            self.0 = authority.map(|it| (it.clone(), running));
+        let authority = seen
+            .stored
+            .issued()
+            .filter(|issued| seen.trust(&issued.pair))
+            .map(|issued| issued.authority.certificate());
+        if self.0.as_ref().map(|(trusted, _)| trusted) != authority {
+            self.0 = authority.map(|authority| (authority.clone(), running));
         }
         let since = self.0.as_ref()?.1;
         Some(running.saturating_sub(since))
@@ -43,7 +47,7 @@ pub(super) struct Seen<'a> {
     pub(super) trusted_for: Option<Duration>,
     /// The names that the certificate must have.
     pub(super) names: &'a [String],
-    pub(super) now: Timestamp,
+    pub(super) clocks: Clocks,
 }
 
 /// One webhook configuration.
@@ -87,8 +91,10 @@ pub(super) enum Write<'a> {
 pub(super) enum Reason {
     Absent,
     Unusable(String),
-    AuthorityDue(Timestamp),
-    CertificateDue(Timestamp),
+    /// The CA or the certificate is not valid before this time.
+    Premature(&'static str, Timestamp),
+    /// The CA or the certificate expires at this time.
+    Due(&'static str, Timestamp),
     Names,
 }
 
@@ -100,9 +106,10 @@ pub(super) struct Patch<'a> {
 
 impl<'a> Seen<'a> {
     /// The next steps. If there is something to write, the others are for the case that the write
-    /// fails.
+    /// fails. A replica whose clock disagrees with the API server's only serves the certificate of
+    /// the others.
     pub(super) fn plan(&self, spread: Spread) -> RotationPlan<'a> {
-        match self.stored {
+        let plan = match self.stored {
             IssuedSecret::Absent => RotationPlan::writing(Write::Authority(Reason::Absent)),
             IssuedSecret::Unusable(why) => {
                 RotationPlan::writing(Write::Authority(Reason::Unusable(why.clone())))
@@ -112,37 +119,40 @@ impl<'a> Seen<'a> {
                 patches: self.patches(issued, spread),
                 serve_in: self.serve_in(issued, spread),
             },
+        };
+        match self.clocks.disagreement() {
+            None => plan,
+            Some(_) => RotationPlan { serve_in: plan.serve_in, ..RotationPlan::default() },
         }
     }
 
     fn write(&self, issued: &'a Issued) -> Option<Write<'a>> {
         let Issued { authority, pair } = issued;
-        if is_due(authority.not_before(), authority.not_after(), self.now) {
-            let reason = Reason::AuthorityDue(authority.not_after());
+        let now = self.clocks.now();
+        if let Some(reason) = fault("CA", authority.not_before(), authority.not_after(), now) {
             return Some(Write::Authority(reason));
         }
-        let reason = if is_due(pair.not_before(), pair.not_after(), self.now) {
-            Reason::CertificateDue(pair.not_after())
-        } else if self.names.iter().any(|name| !pair.is_for(name)) {
-            Reason::Names
-        } else {
-            return None;
-        };
-        Some(Write::Certificate(issued, reason))
+        let lacks_name = || self.names.iter().any(|name| !pair.is_for(name));
+        fault("certificate", pair.not_before(), pair.not_after(), now)
+            .or_else(|| lacks_name().then_some(Reason::Names))
+            .map(|reason| Write::Certificate(issued, reason))
     }
 
     fn patches(&self, issued: &Issued, spread: Spread) -> Vec<Patch<'a>> {
-        let others = self.trusted_for.is_none_or(|it| it < spread.forgotten);
+        let now = self.clocks.now();
+        // Before the stored certificate is valid, the replicas serve one by another CA.
+        let others = !issued.pair.is_current(now)
+            || self.trusted_for.is_none_or(|time| time < spread.forgotten);
         let authority = issued.authority.certificate();
         let patch = |configuration: &'a Configuration| {
-            let wanted = configuration.bundles.iter().filter_map(|(name, bundle)| {
-                let wanted = bundle.led_by(authority, others, self.now);
+            let changed = configuration.bundles.iter().filter_map(|(name, bundle)| {
+                let wanted = bundle.led_by(authority, others, now);
                 (!bundle.is(&wanted)).then_some((name.as_str(), wanted))
             });
-            Patch { configuration, bundles: wanted.collect() }
+            Patch { configuration, bundles: changed.collect() }
         };
         let configurations = self.configurations.unwrap_or_default().iter();
-        configurations.map(patch).filter(|it| !it.bundles.is_empty()).collect()
+        configurations.map(patch).filter(|patch| !patch.bundles.is_empty()).collect()
     }
 
     fn serve_in(&self, issued: &Issued, spread: Spread) -> Option<Duration> {
@@ -150,18 +160,21 @@ impl<'a> Seen<'a> {
         let Some(serving) = self.serving else {
             return Some(Duration::ZERO);
         };
-        if serving.is(&issued.pair) || !issued.pair.is_current(self.now) {
+        let now = self.clocks.now();
+        if serving.is(&issued.pair) || !issued.pair.is_current(now) {
             return None;
         }
-        let is_accepted = serving.is_current(self.now) && self.trust(serving);
+        let is_accepted = serving.is_current(now) && self.trust(serving);
         Some(if is_accepted { spread.settled.saturating_sub(trusted_for) } else { Duration::ZERO })
     }
 
     /// Whether every caBundle is known to accept `pair`.
     fn trust(&self, pair: &ServingPair) -> bool {
         self.configurations.is_some_and(|configurations| {
-            let bundles = configurations.iter().flat_map(|it| &it.bundles);
-            bundles.into_iter().all(|(_, bundle)| bundle.accepts(pair))
+            configurations
+                .iter()
+                .flat_map(|configuration| &configuration.bundles)
+                .all(|(_, bundle)| bundle.accepts(pair))
         })
     }
 }
@@ -172,10 +185,14 @@ impl<'a> RotationPlan<'a> {
     }
 }
 
-/// Whether two thirds of the validity period are over, as for the certificates of kubelets.
-fn is_due(from: Timestamp, until: Timestamp, now: Timestamp) -> bool {
-    let lifetime = until.duration_since(from);
-    now.duration_since(from) >= lifetime * 2 / 3
+/// The reason to replace the CA or certificate, if its validity period has not begun, or two thirds
+/// of it are over, as for the certificates of kubelets.
+fn fault(what: &'static str, from: Timestamp, until: Timestamp, now: Timestamp) -> Option<Reason> {
+    let (age, lifetime) = (now.duration_since(from), until.duration_since(from));
+    if age.is_negative() {
+        return Some(Reason::Premature(what, from));
+    }
+    (age >= lifetime * 2 / 3).then_some(Reason::Due(what, until))
 }
 
 impl fmt::Display for Reason {
@@ -183,8 +200,8 @@ impl fmt::Display for Reason {
         match self {
             Self::Absent => write!(f, "it did not exist"),
             Self::Unusable(why) => write!(f, "its content was not usable: {why}"),
-            Self::AuthorityDue(until) => write!(f, "the CA expires at {until}"),
-            Self::CertificateDue(until) => write!(f, "the certificate expires at {until}"),
+            Self::Premature(what, from) => write!(f, "the {what} is not valid before {from}"),
+            Self::Due(what, until) => write!(f, "the {what} expires at {until}"),
             Self::Names => write!(f, "the certificate lacked a requested name"),
         }
     }

@@ -59,7 +59,7 @@ impl IssuedSecret {
 impl Issued {
     fn read(data: &Data) -> Result<Self, String> {
         let value = |key: &str| {
-            data.get(key).map(|it| it.0.as_slice()).ok_or_else(|| format!("it has no {key}"))
+            data.get(key).map(|value| value.0.as_slice()).ok_or_else(|| format!("it has no {key}"))
         };
         let authority_key = std::str::from_utf8(value(AUTHORITY_KEY)?)
             .map_err(|_| format!("{AUTHORITY_KEY} is not text"))?;
@@ -161,7 +161,7 @@ mod tests {
             (Data::new(), "it has no ca.key"),
             (without, "it has no ca.key"),
             (with("ca.key", b"\xff"), "ca.key is not text"),
-            (with("ca.key", b"?"), "no private key in PEM"),
+            (with("ca.key", b"?"), "not a private key in PEM"),
             (with("ca.key", &other["ca.key"].0), "does not belong"),
             (with("ca.crt", b"?"), "certificate is not PEM"),
             (with("ca.crt", &good["tls.crt"].0), "not that of a CA"),

@@ -8,6 +8,7 @@ use super::bundle::Bundle;
 use super::plan::{Configuration, RotationPlan, Seen, Spread, Write};
 use super::stored::{Issued, IssuedSecret, with_new_authority, with_new_certificate};
 use super::{Lifetimes, Pace};
+use crate::clock::Clocks;
 use crate::pair::ServingPair;
 use crate::pem;
 
@@ -44,7 +45,7 @@ fn pair(stored: &IssuedSecret) -> Option<&ServingPair> {
 
 /// A caBundle with the CAs of these Secrets.
 fn bundle(of: &[&IssuedSecret]) -> Bundle {
-    let authorities = of.iter().map(|it| issued(it).authority.certificate());
+    let authorities = of.iter().map(|stored| issued(stored).authority.certificate());
     Bundle::read(pem::certificates(authorities).as_bytes())
 }
 
@@ -65,15 +66,13 @@ fn described(plan: &RotationPlan<'_>) -> String {
         Write::Authority(_) => "new authority".to_owned(),
         Write::Certificate(..) => "new certificate".to_owned(),
     });
-    let patch = |it: &super::plan::Patch<'_>| {
-        let kind = it.configuration.kind.to_lowercase();
-        let sizes = it.bundles.iter().map(|it| it.1.pem().matches("BEGIN").count());
+    let patches = plan.patches.iter().map(|patch| {
+        let kind = patch.configuration.kind.to_lowercase();
+        let sizes = patch.bundles.iter().map(|(_, bundle)| bundle.pem().matches("BEGIN").count());
         format!("{kind} trusts {:?}", sizes.collect::<Vec<_>>())
-    };
-    let patches = plan.patches.iter().map(patch);
+    });
     let serve = plan.serve_in.map(|after| format!("serve in {} s", after.as_secs()));
-    let all = write.into_iter().chain(patches).chain(serve);
-    all.collect::<Vec<_>>().join(", ")
+    write.into_iter().chain(patches).chain(serve).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
@@ -83,7 +82,11 @@ fn what_is_to_be_done_next() {
     let (absent, rubbish) =
         (IssuedSecret::Absent, IssuedSecret::Unusable("it has no ca.key".into()));
     let renewed_late = renewed(&old, start + DAY * 240);
-    let early = made(start + DAY * 3);
+    // By the clocks of an older version.
+    let early = made(start + DAY * 100);
+    let early_by_hours = made(start + DAY * 5 / 12);
+    let early_renewal = renewed(&old, start + DAY * 100);
+    let behind = made(start - DAY * 100);
     let stored = |name: &str| match name {
         "absent" => Some(&absent),
         "rubbish" => Some(&rubbish),
@@ -91,6 +94,9 @@ fn what_is_to_be_done_next() {
         "new" => Some(&new),
         "renewed" => Some(&renewed_late),
         "early" => Some(&early),
+        "early by hours" => Some(&early_by_hours),
+        "early renewal" => Some(&early_renewal),
+        "behind" => Some(&behind),
         _ => None,
     };
     let configurations = |names: &str| match names {
@@ -101,36 +107,41 @@ fn what_is_to_be_done_next() {
         "foreign" => Some(trusting(&[&foreign], &[&old])),
         "both" => Some(trusting(&[&new, &old], &[&new, &old])),
         "early, old" => Some(trusting(&[&early, &old], &[&early, &old])),
-        name => stored(name).map(|it| trusting(&[it], &[it])),
+        name => stored(name).map(|secret| trusting(&[secret], &[secret])),
     };
     // The columns are the case, the time, the stored content, the trusted CAs, the served
     // certificate, the seconds for which the stored CA is trusted, and the plan.
     let table = "
-        first start                          | 1m    | absent  | nobody     | -       | -    | new authority
-        Secret deleted                       | 1m    | absent  | old        | old     | -    | new authority
-        rubbish                              | 1m    | rubbish | old        | old     | -    | new authority
-        trusted by nobody                    | 1m    | old     | nobody     | -       | -    | mutating trusts [1], validating trusts [1, 1]
-        trusted by one                       | 1m    | old     | one        | -       | -    | validating trusts [1, 1]
-        trusted                              | 1m    | old     | old        | -       | 0    | serve in 0 s
-        served                               | 1m    | old     | old        | old     | 60   |
-        new authority is not trusted         | 1m    | new     | old        | old     | -    | mutating trusts [2], validating trusts [2, 2]
-        new authority is trusted             | 1m    | new     | both       | old     | 3    | serve in 7 s
-        settled                              | 1m    | new     | both       | old     | 10   | serve in 0 s
-        served, not forgotten                | 1m    | new     | both       | new     | 3599 |
-        forgotten                            | 1m    | new     | both       | new     | 3600 | mutating trusts [1], validating trusts [1, 1]
-        the one served is trusted no more    | 1m    | new     | new        | old     | 0    | serve in 0 s
-        somebody else's in place of ours     | 1m    | old     | foreign    | old     | -    | mutating trusts [2]
-        certificate not due                  | 59d   | old     | old        | old     | 60   |
-        certificate due                      | 60d   | old     | old        | old     | 60   | new certificate
-        certificate renewed                  | 240d  | renewed | old        | old     | 60   | serve in 0 s
-        authority not due                    | 242d  | renewed | old        | renewed | 60   |
-        authority due                        | 244d  | renewed | old        | renewed | 60   | new authority
-        asleep for years                     | 3650d | old     | old        | old     | 60   | new authority
-        clock before that of whoever made it | 1m    | early   | early, old | old     | 60   |
-        the same, and nothing better         | 1m    | early   | early      | -       | 60   | serve in 0 s
-        configurations unknown at the start  | 1m    | old     | -          | -       | -    |
-        configurations unknown               | 1m    | new     | -          | old     | -    |
-        a configuration is absent            | 1m    | old     | none       | -       | 0    | serve in 0 s
+        first start                         | 1m    | absent         | nobody         | -       | -    | new authority
+        Secret deleted                      | 1m    | absent         | old            | old     | -    | new authority
+        rubbish                             | 1m    | rubbish        | old            | old     | -    | new authority
+        trusted by nobody                   | 1m    | old            | nobody         | -       | -    | mutating trusts [1], validating trusts [1, 1]
+        trusted by one                      | 1m    | old            | one            | -       | -    | validating trusts [1, 1]
+        trusted                             | 1m    | old            | old            | -       | 0    | serve in 0 s
+        served                              | 1m    | old            | old            | old     | 60   |
+        new authority is not trusted        | 1m    | new            | old            | old     | -    | mutating trusts [2], validating trusts [2, 2]
+        new authority is trusted            | 1m    | new            | both           | old     | 3    | serve in 7 s
+        settled                             | 1m    | new            | both           | old     | 10   | serve in 0 s
+        served, not forgotten               | 1m    | new            | both           | new     | 3599 |
+        forgotten                           | 1m    | new            | both           | new     | 3600 | mutating trusts [1], validating trusts [1, 1]
+        the one served is trusted no more   | 1m    | new            | new            | old     | 0    | serve in 0 s
+        somebody else's in place of ours    | 1m    | old            | foreign        | old     | -    | mutating trusts [2]
+        certificate not due                 | 59d   | old            | old            | old     | 60   |
+        certificate due                     | 60d   | old            | old            | old     | 60   | new certificate
+        certificate renewed                 | 240d  | renewed        | old            | old     | 60   | serve in 0 s
+        authority not due                   | 242d  | renewed        | old            | renewed | 60   |
+        authority due                       | 244d  | renewed        | old            | renewed | 60   | new authority
+        asleep for years                    | 3650d | old            | old            | old     | 60   | new authority
+        configurations unknown at the start | 1m    | old            | -              | -       | -    |
+        configurations unknown              | 1m    | new            | -              | old     | -    |
+        a configuration is absent           | 1m    | old            | none           | -       | 0    | serve in 0 s
+        made by a clock ahead               | 1m    | early          | early, old     | old     | 60   | new authority
+        the same, trusted for an hour       | 1m    | early          | early, old     | old     | 3600 | new authority
+        the same, and nothing better        | 1m    | early          | early          | -       | 60   | new authority, serve in 0 s
+        the same, and no configurations     | 1m    | early          | -              | -       | -    | new authority
+        renewed by a clock ahead            | 1m    | early renewal  | old            | old     | 60   | new certificate
+        made by a clock hours ahead         | 1m    | early by hours | early by hours | -       | 0    | serve in 0 s
+        made by a clock behind              | 1m    | behind         | behind         | -       | 60   | new certificate, serve in 0 s
     ";
     for row in table.lines().filter(|row| row.contains('|')) {
         let columns: Vec<&str> = row.split('|').map(str::trim).collect();
@@ -142,15 +153,32 @@ fn what_is_to_be_done_next() {
             None => time.parse().unwrap(),
         };
         let (names, configurations) = (names(), configurations(trusted));
-        let seen = Seen {
-            stored: stored(secret).unwrap(),
-            configurations: configurations.as_deref(),
-            serving: stored(serving).and_then(pair),
-            trusted_for: trusted_for.parse().ok().map(Duration::from_secs),
-            names: &names,
-            now: start + after,
+        let now = start + after;
+        let planned = |clocks| {
+            let seen = Seen {
+                stored: stored(secret).unwrap(),
+                configurations: configurations.as_deref(),
+                serving: stored(serving).and_then(pair),
+                trusted_for: trusted_for.parse().ok().map(Duration::from_secs),
+                names: &names,
+                clocks,
+            };
+            described(&seen.plan(spread()))
         };
-        assert_eq!(described(&seen.plan(spread())), expected, "{case}");
+        assert_eq!(planned(Clocks { own: now, api_server: None }), expected, "{case}");
+        let only_serve = expected.split(", ").find(|step| step.starts_with("serve"));
+        // Hours do not matter; a replica whose clock is off by more writes nothing.
+        for (ahead, expected) in [
+            (0, expected),
+            (-10, expected),
+            (10, expected),
+            (-72, only_serve.unwrap_or_default()),
+            (2400, only_serve.unwrap_or_default()),
+        ] {
+            let own = now + SignedDuration::from_hours(ahead);
+            let clocks = Clocks { own, api_server: Some(now) };
+            assert_eq!(planned(clocks), expected, "{case}, {ahead} hours ahead");
+        }
     }
 }
 
@@ -165,7 +193,7 @@ fn a_certificate_is_for_every_name() {
         serving: None,
         trusted_for: None,
         names: &names,
-        now: start,
+        clocks: Clocks { own: start, api_server: None },
     };
     assert_eq!(described(&seen.plan(spread())), "new certificate");
 }

@@ -61,7 +61,7 @@ metrics! {
     reviews: Labelled<Counter, 5> = "reviews",
         "Reviews answered, by webhook, kind of object, operation, dry run and decision";
     findings: Labelled<Counter, 6> = "findings",
-        "Hazards found in reviews, by rule and what was done about them; a review at both webhooks counts at both";
+        "Hazards found in reviews, by rule and action; a review at both webhooks counts at both";
     pub(super) refusals: Labelled<Counter> = "requests_refused",
         "Requests that were not answered as a review, by reason; those with the reasons busy and memory were shed";
     pub(super) in_flight: Gauge = "requests_in_flight",
@@ -106,12 +106,15 @@ metrics! {
         "1 while the API server answers, 0 while the cache answers alone";
     pub view_synced: Labelled<Gauge> = "view_synced", "1 once every object of the resource was seen";
     pub view_objects: Labelled<Gauge> = "view_objects", "Objects of the resource held in memory";
+    pub view_bytes: Gauge = "view_bytes", "About the bytes of the objects in namespaces that are held in memory";
+    pub view_left_out: Gauge = "view_objects_left_out",
+        "Objects not held in memory, because they or their namespace take too much of it";
     pub view_last_event: Labelled<Time> = "view_last_event_timestamp_seconds",
-        "When the API server was last heard of about the resource";
+        "Time of the API server's last event about the resource";
     pub late_lookups: Labelled<Counter> = "view_late_lookups",
         "Objects looked up at the API server by name, because the cache lacked them or might have been behind, by result";
     pub unconfirmed_denials: Labelled<Counter> = "view_unconfirmed_denials",
-        "Denials that the API server did not confirm in time, by what --stale made of them";
+        "Denials that the API server did not confirm in time, by result of --stale";
 }
 
 impl Metrics {

@@ -183,7 +183,7 @@ pub(super) fn with_delivery_steps(
             Purpose::Before,
             command::line(kubectl, pause),
             &format!(
-                "Nothing stops. {by} delivers {names} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
+                "Nothing stops. {by} delivers {names} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. An owner above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
             ),
         ));
         after.push(SuggestedAction::new(

@@ -1,9 +1,10 @@
 //! A volume on its way from one node to another takes a while.
 
-use super::{Judgement, SuggestedAction, describe, wait};
+use super::{Judgement, SuggestedAction, another_storage, describe, is_made_again, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::live_pod::Pod;
 
 /// The number of seconds for which a delay is normal: drivers attach and detach within seconds.
 pub(super) const SLOW: i64 = 300;
@@ -32,6 +33,9 @@ pub(super) fn is_over(waiting: &WaitingPod<'_>) -> bool {
         .shown_attachments()
         .map(|attachment| &attachment.metadata)
         .flat_map(|metadata| [metadata.created(), metadata.deletion_timestamp]);
+    if runs_to_its_end(waiting).is_some() {
+        return false;
+    }
     let ends = waiting.holders.iter().map(|holder| holder.meta.deletion_timestamp);
     let last =
         std::iter::once(waiting.pod.waits_since()).chain(attachments).chain(ends).flatten().max();
@@ -58,6 +62,14 @@ fn reason(waiting: &WaitingPod<'_>) -> String {
     }
     if waiting.has_no_volume() {
         return format!("Claim \"{claim}\" has no volume yet; its provisioner is making one.");
+    }
+    if let Some(other) = runs_to_its_end(waiting) {
+        return format!(
+            "The volume is with {}, which runs to its end (its restartPolicy is not Always), and this pod gets it then. What else {} {} does is not known here.",
+            describe(other),
+            other.workload().0,
+            other.workload().1
+        );
     }
     if let Some(old) = waiting.staying().next() {
         return format!(
@@ -96,6 +108,11 @@ fn reason(waiting: &WaitingPod<'_>) -> String {
             "No pod seems to use the volume on node {node}; it is detached as soon as the kubelet there has unmounted it."
         ),
     }
+}
+
+/// A pod of the same owner, of a kind that is not known, that has the volume until it ends.
+fn runs_to_its_end<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
+    waiting.siblings().find(|other| other.template.ends && !is_made_again(other))
 }
 
 /// Describes the progress of a volume that nothing else holds on its way to the pod's node.
@@ -152,5 +169,6 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             )),
         ]
     });
-    look.into_iter().flatten().chain([wait]).collect()
+    let storage = runs_to_its_end(waiting).map(|_| another_storage(waiting));
+    look.into_iter().flatten().chain([wait]).chain(storage).collect()
 }

@@ -4,7 +4,7 @@ use super::mislabelled::attached_to;
 use super::{Judgement, Purpose, SuggestedAction, exclusive_use, may_move, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::messages::{
-    ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER,
+    self, ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
@@ -12,8 +12,8 @@ use engine::model::volume_attachment::VolumeAttachment;
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let fault = fault(waiting).filter(|fault| !is_held_elsewhere(waiting, fault))?;
     let said = fault.message.trim().trim_end_matches('.');
-    // The attacher reports this, not the driver.
-    if fault.verb == ATTACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
+    // The attacher or the kubelet reports this, not the driver.
+    if fault.verb != DETACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
         let explanation = format!(
             "Node {} does not have {}: the node plugin, a pod of the driver's DaemonSet, is not there or does not run. Kubernetes says: \"{said}\".",
             fault.node,
@@ -130,18 +130,17 @@ fn from_event<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
     })
 }
 
-/// The advice about an error.
-fn advice(fault: &Fault<'_>) -> &'static str {
+/// The advice about an error: that of `--explain`, if the driver's words are known.
+fn advice(fault: &Fault<'_>) -> String {
     match fault.verb {
         ATTACH | MOUNT if ATTACHED_ELSEWHERE.is_in(fault.message) => {
-            "No VolumeAttachment of this cluster accounts for that: the disk is on a machine that Kubernetes does not know it to be on. Find that machine in the console of your storage or cloud. Once nothing there writes to the disk, detach it there; the driver does not do so by itself."
+            "No VolumeAttachment of this cluster accounts for that: the disk is on a machine that Kubernetes does not know it to be on. Find that machine in the console of your storage or cloud. Once nothing there writes to the disk, detach it there; the driver does not do so by itself.".to_owned()
         }
         ATTACH if LIMIT_REACHED.is_in(fault.message) => {
-            "The node has as many volumes as it can attach. Cordon it and delete the pod, which has not started: its controller makes another one, which goes elsewhere."
+            "The node has as many volumes as it can attach. Cordon it and delete the pod, which has not started: its controller makes another one, which goes elsewhere.".to_owned()
         }
-        _ => {
-            "A controller that does not run, credentials, a quota and a disk that the back end has lost are the usual reasons."
-        }
+        _ => messages::advice(fault.message, "driver-error")
+            .unwrap_or_else(|| "These words are all that is known of the reason.".to_owned()),
     }
 }
 
@@ -156,7 +155,7 @@ fn steps(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> {
     };
     let advice = match other {
         Some(other) => attached_to(waiting, &other.node),
-        None => advice(fault).to_owned(),
+        None => advice(fault),
     };
     let mut steps = vec![look(waiting, fault), SuggestedAction::note(&format!("{advice} {log}"))];
     steps.extend(orphaned(waiting, fault));
@@ -197,7 +196,7 @@ fn elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction
             "Nothing. It shows which drivers each node has.",
         ),
         SuggestedAction::note(&format!(
-            "Neither credentials nor a quota is the reason. See why the DaemonSet of {} has no pod on {} that runs: a taint that it does not tolerate, its node selector, its image.",
+            "Neither credentials nor a quota is the reason. See why the DaemonSet of {} has no pod on {} that runs: a taint that it does not tolerate, its node selector, its image. Just after a restart of that pod it passes within a minute.",
             waiting.driver(),
             fault.node
         )),

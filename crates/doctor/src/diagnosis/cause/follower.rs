@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Admits, Judgement, SuggestedAction, describe, may_move, wait};
+use super::{Admits, Judgement, SuggestedAction, delete_unready, describe, may_move, wait};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::NO_POD_TO_FOLLOW;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -107,8 +107,9 @@ fn off(waiting: &WaitingPod<'_>, admits: Admits, node: &str) -> Vec<SuggestedAct
         );
         return changed::with_delivery_steps(waiting, vec![way]);
     }
-    vec![SuggestedAction::note(&format!(
+    let change = SuggestedAction::note(&format!(
         "Change the nodeSelector, the node affinity or the tolerations of {} so that its pods may be on node {node}.",
         own.display_name
-    ))]
+    ));
+    [change].into_iter().chain(delete_unready(waiting)).collect()
 }

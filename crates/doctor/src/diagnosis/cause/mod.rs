@@ -6,6 +6,7 @@
 mod attach_limit;
 mod autoscaler;
 mod changed;
+mod dead_mount;
 mod delay;
 mod drain;
 mod driver_error;
@@ -15,6 +16,7 @@ mod moved_pin;
 mod no_node;
 mod node_lost;
 mod node_name;
+mod node_not_ready;
 mod other;
 mod replicas;
 mod rollout_overlap;
@@ -24,6 +26,8 @@ mod second_mount;
 mod shared_claim;
 mod stalled;
 mod unbound_claim;
+
+pub(super) use node_lost::{power, taint_command};
 
 use std::collections::HashMap;
 
@@ -85,8 +89,15 @@ pub static CAUSES: &[Cause] = &[
         judge: unbound_claim::judge,
     },
     Cause {
+        code: "dead-mount",
+        title: "A mount of the volume is dead",
+        passes: false,
+        needs_documents: false,
+        judge: dead_mount::judge,
+    },
+    Cause {
         code: "node-lost",
-        title: "The node that has the volume is lost",
+        title: "The node of the volume is lost",
         passes: false,
         needs_documents: false,
         judge: node_lost::judge,
@@ -183,6 +194,13 @@ pub static CAUSES: &[Cause] = &[
         judge: shared_claim::judge,
     },
     Cause {
+        code: "node-not-ready",
+        title: "The node on which the pod is to start is not Ready",
+        passes: false,
+        needs_documents: false,
+        judge: node_not_ready::judge,
+    },
+    Cause {
         code: "stalled",
         title: "Detach or attach is stuck",
         passes: false,
@@ -260,6 +278,12 @@ fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> bool {
     is_made_again && !waiting.used.keeps_its_node() && waiting.owner_pod().is_none()
 }
 
+/// Whether a controller of Kubernetes makes another pod when this one is deleted.
+fn is_made_again(pod: &Pod) -> bool {
+    let (kind, _) = pod.workload();
+    WorkloadKind::from_name(&kind).is_some_and(|kind| kind != WorkloadKind::Pod)
+}
+
 /// The reference to the workload that made a pod, if its kind is known.
 fn reference(pod: &Pod) -> Option<ObjectRef> {
     let (kind, name) = pod.workload();
@@ -267,8 +291,11 @@ fn reference(pod: &Pod) -> Option<ObjectRef> {
     Some(kind.reference(&pod.meta.namespace, &name))
 }
 
+/// The options with which a node is drained.
+pub(super) const DRAIN: [&str; 2] = ["--ignore-daemonsets", "--delete-emptydir-data"];
+
 /// The pod in a sentence, such as `pod web-1 of Deployment web`.
-fn describe(pod: &Pod) -> String {
+pub(super) fn describe(pod: &Pod) -> String {
     let (kind, name) = pod.workload();
     if kind == "Pod" {
         format!("pod {name}")
@@ -300,7 +327,7 @@ fn limit(waiting: &WaitingPod<'_>) -> String {
 }
 
 /// The text as the beginning of a sentence.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
@@ -333,12 +360,28 @@ impl Admits {
     }
 }
 
+/// The page with the steps to another storage.
+const MIGRATE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/migrate.md");
+
 /// The note about storage that several nodes can use at once.
 fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
     let capabilities = command::capabilities(waiting.index.facts.kubectl);
     SuggestedAction::note(&format!(
-        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and docs/migrate.md has the steps."
+        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and {MIGRATE} has the steps."
     ))
+}
+
+/// The last step of a change to a StatefulSet, which does not replace a pod that is not ready
+/// (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`).
+fn delete_unready(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
+    let is_of_set = waiting.pod.workload().0 == WorkloadKind::StatefulSet.name();
+    is_of_set.then(|| {
+        SuggestedAction::new(
+            Purpose::Afterwards,
+            waiting.delete(waiting.pod),
+            "Nothing is lost, as the pod never started. Once its template is right, a StatefulSet still does not replace a pod that is not ready.",
+        )
+    })
 }
 
 /// The command that waits until the pod is ready or, if the pod cannot end, until it is gone.

@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::changed::{self, Changed};
-use super::{Judgement, SuggestedAction};
+use super::{Judgement, SuggestedAction, delete_unready, describe};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::{
-    LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
+    KEPT_APART, LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
+use engine::model::live_pod::Pod;
 use engine::model::node::{Node, NodeSelector};
+use engine::model::pod::{HOSTNAME, PodTemplate};
 use engine::model::selector::{Operator, Requirement};
 use engine::model::workload::WorkloadKind;
 
@@ -22,7 +24,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 pub(super) const NAMED: usize = 5;
 
 fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
-    let others = [TAKEN_BY_ANOTHER_POD, NO_POD_TO_FOLLOW, LIMIT_OF_NODES];
+    let others = [TAKEN_BY_ANOTHER_POD, LIMIT_OF_NODES];
     let is_it = waiting.pod.node.is_none()
         && waiting.is_said(NODE_CONFLICT)
         && !others.into_iter().any(|phrase| waiting.is_said(phrase));
@@ -31,6 +33,14 @@ fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
     }
     let pod = &waiting.pod.meta.name;
     let volume = waiting.volume.as_deref().unwrap_or(waiting.claim);
+    if waiting.is_said(NO_POD_TO_FOLLOW) {
+        let Followed { pod: followed, node, key } = followed_elsewhere(waiting)?;
+        return Some(format!(
+            "Volume {volume} can be used only where {}, and a volume does not move. But by its affinity pod {pod} must be where {} is ({key}), and that is on node {node}, elsewhere. No node can be both.",
+            place(waiting.used.reach.as_ref()?),
+            describe(followed),
+        ));
+    }
     let Some(reach) = &waiting.used.reach else {
         return Some(format!(
             "Pod {pod} has no node: its volume can be reached from some nodes only, and none of those takes the pod. Which ones could not be read."
@@ -117,14 +127,101 @@ fn within_reach<'a>(waiting: &'a WaitingPod<'_>) -> impl Iterator<Item = &'a Nod
         .filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
 }
 
-/// Whether the template of the pod's workload admits none of the nodes that can reach the volume.
-fn shut_out(waiting: &WaitingPod<'_>) -> bool {
-    let Some(workload) = waiting.workload() else {
-        return false;
-    };
-    let eligibility = Eligibility::new(&workload.template, [], waiting.index.facts.objects);
+/// A pod that the waiting pod must follow, and that is where the volume cannot be used.
+struct Followed<'a> {
+    pod: &'a Pod,
+    node: &'a str,
+    /// The label of nodes by which the two must agree.
+    key: &'a str,
+}
+
+/// The first followed pod, if none of those that the pod may follow is where the volume is.
+fn followed_elsewhere<'a>(waiting: &'a WaitingPod<'_>) -> Option<Followed<'a>> {
+    let facts = waiting.index.facts;
+    waiting.pod.template.affinity.iter().find_map(|term| {
+        let selector = term.label_selector.as_ref()?;
+        let domain = |node: &'a Node| node.metadata.labels.get(&term.topology_key);
+        let there: Vec<&str> = within_reach(waiting).filter_map(domain).collect();
+        let followed = facts.observed.pods.iter().filter(|other| {
+            other.is_living()
+                && other.meta.namespace == waiting.pod.meta.namespace
+                && selector.matches(&other.meta.labels)
+        });
+        let mut elsewhere = None;
+        for pod in followed {
+            let node = facts.objects.view.node(pod.node.as_deref()?).found()?;
+            if domain(node).is_some_and(|value| there.contains(&value)) {
+                return None;
+            }
+            elsewhere = elsewhere.or(Some(Followed {
+                pod,
+                node: &node.metadata.name,
+                key: &term.topology_key,
+            }));
+        }
+        elsewhere
+    })
+}
+
+/// Whether a template admits none of the nodes that can reach the volume.
+fn excludes_all(template: &PodTemplate, waiting: &WaitingPod<'_>) -> bool {
+    let eligibility = Eligibility::new(template, [], waiting.index.facts.objects);
     let mut nodes = within_reach(waiting).peekable();
     nodes.peek().is_some() && !nodes.any(|node| eligibility.admits(node))
+}
+
+/// Whether the template of the pod, or the template of its workload now, keeps it off.
+fn shut_out(waiting: &WaitingPod<'_>) -> bool {
+    excludes_all(&waiting.pod.template, waiting)
+        || waiting.workload().is_some_and(|workload| excludes_all(&workload.template, waiting))
+}
+
+/// Whether the workload has been put right since it made the pod.
+fn is_put_right(waiting: &WaitingPod<'_>) -> bool {
+    waiting.workload().is_some_and(|workload| !excludes_all(&workload.template, waiting))
+}
+
+/// The note on a rule that keeps pods apart, if it holds the pod off. Another node helps only
+/// against a rule about nodes, and only if the volume can be used there.
+fn kept_apart(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
+    let PodTemplate { anti_affinity, spread, .. } = &waiting.pod.template;
+    let hard = spread.iter().filter(|constraint| !constraint.is_soft);
+    let keys: BTreeSet<&str> = anti_affinity
+        .iter()
+        .map(|term| term.topology_key.as_str())
+        .chain(hard.map(|constraint| constraint.topology_key.as_str()))
+        .collect();
+    if !waiting.is_said(KEPT_APART) || keys.is_empty() {
+        return None;
+    }
+    let is_about_nodes = keys.iter().all(|key| *key == HOSTNAME);
+    let node = if is_about_nodes && !waiting.used.keeps_its_node() {
+        "Another node there helps"
+    } else {
+        "Another node there does not help"
+    };
+    Some(SuggestedAction::note(&format!(
+        "A rule of the pod that keeps pods apart ({}) holds it off where its volume is. {node}. Make the rule a preference (preferredDuringSchedulingIgnoredDuringExecution, whenUnsatisfiable: ScheduleAnyway), or give one of the pods a volume elsewhere.",
+        Vec::from_iter(keys).join(", ")
+    )))
+}
+
+/// The step for a pod that was made before its workload was put right. Only a StatefulSet does not
+/// replace such a pod.
+fn made_before(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> SuggestedAction {
+    let name = &changed.display_name;
+    if changed.kind == Some(WorkloadKind::StatefulSet) {
+        SuggestedAction::way_out(
+            waiting.delete(waiting.pod),
+            &format!(
+                "Nothing is lost, as the pod never started. The template of {name} is right by now, and the next pod is made from it; but a StatefulSet does not replace a pod that is not ready."
+            ),
+        )
+    } else {
+        SuggestedAction::note(&format!(
+            "The template of {name} is right by now, and its controller replaces this pod."
+        ))
+    }
 }
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
@@ -145,10 +242,23 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         waiting.kubectl(&look),
         "Nothing. It shows where each node is.",
     )];
+    if waiting.is_said(NO_POD_TO_FOLLOW) {
+        steps.extend(followed_elsewhere(waiting).map(|Followed { pod, .. }| {
+            let (kind, name) = pod.workload();
+            SuggestedAction::note(&format!(
+                "Have {kind} {name} run where the volume is: a nodeSelector for that place in its template moves its pod there, and pod {} follows. Or make the affinity of {} a preference. To uncordon or to add a node does not help.",
+                waiting.pod.meta.name,
+                Changed::behind(waiting.pod, waiting).display_name
+            ))
+        }));
+        return steps;
+    }
     steps.extend(uncordon(waiting));
     let changed = Changed::behind(waiting.pod, waiting);
     if shut_out(waiting) {
-        if changed.kind == Some(WorkloadKind::Deployment) {
+        if is_put_right(waiting) {
+            steps.push(made_before(waiting, &changed));
+        } else if changed.kind == Some(WorkloadKind::Deployment) {
             let way = changed.change(
                 waiting.in_namespace(&["rollout", "undo", &changed.name]),
                 "The Deployment is taken back to the revision before. That helps where the last change moved its pods; otherwise change where its template lets them go.",
@@ -159,20 +269,26 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
                 "Change the nodeSelector, the node affinity or the tolerations of {} so that its pods may be where the volume is.",
                 changed.display_name
             )));
+            steps.extend(delete_unready(waiting));
         }
+        return steps;
+    }
+    if let Some(note) = kept_apart(waiting) {
+        steps.push(note);
+        steps.extend(delete_unready(waiting));
         return steps;
     }
     let has_nodes = !nodes_of(waiting).is_empty();
     steps.push(match (waiting.used.keeps_its_node(), has_nodes) {
         (true, true) => SuggestedAction::note(
-            "Make room on that machine: no other node can have this data. What keeps the pod off it is in the scheduler's words above.",
+            "Make room on that machine: no other node can have this data. The scheduler's words above say why the pod cannot be there.",
         ),
         (true, false) => SuggestedAction::note(&format!(
             "Bring back that very machine: no other node can have this data. Where the data is elsewhere too, in a replica or a backup, delete claim {} and then the pod: whoever makes the claim makes an empty one, which a replica or a restored backup fills.",
             waiting.claim
         )),
         (false, true) => SuggestedAction::note(
-            "Make room on one of these nodes, or add a node there: what keeps the pod off each is in the scheduler's words above.",
+            "Make room on one of these nodes, or add a node there: the scheduler's words above say why the pod cannot be on each.",
         ),
         (false, false) => SuggestedAction::note(
             "Add a node there: scale up the node group of that zone or pool. If that is not possible, restore a snapshot or a backup into a new claim where the nodes are.",

@@ -4,6 +4,7 @@
 //! it keeps the volume attached until somebody confirms that the machine is off.
 
 use super::{Judgement, Purpose, SuggestedAction, describe, wait};
+use crate::diagnosis::command;
 use crate::diagnosis::health::{Examined, Health, SHUT_DOWN};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -11,8 +12,22 @@ use engine::model::live_pod::Pod;
 use engine::model::node::OUT_OF_SERVICE;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let node = waiting.lost_node()?;
-    Some(Judgement { explanation: explanation(waiting, &node)?, steps: steps(waiting, &node) })
+    if let Some(node) = waiting.lost_node() {
+        let explanation = explanation(waiting, &node)?;
+        return Some(Judgement { explanation, steps: steps(waiting, &node) });
+    }
+    // A pod that starts on a lost node keeps the volume from every other node.
+    let own = waiting.pod.node.as_deref().filter(|_| waiting.holding_nodes().is_empty())?;
+    let node = Examined::of(waiting.index, own);
+    let is_lost = node.health == Health::Lost && !node.out_of_service;
+    let part = format!("is the one on which pod {} is to start, and", waiting.pod.meta.name);
+    is_lost.then(|| Judgement {
+        explanation: format!(
+            "{} Nothing mounts the volume there before the node is back. Kubernetes deletes the pod some minutes after a node falls silent, but the pod is gone, and its volume free, only once the kubelet answers or somebody confirms that the machine is off.",
+            unheard(&node, &part)
+        ),
+        steps: steps(waiting, &node),
+    })
 }
 
 fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
@@ -45,11 +60,11 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
         ));
     }
     let outlook = if users.next().is_some() {
-        "Kubernetes keeps the volume attached as long as the machine may still write to it. As the old pod cannot end there, it stays so until somebody acts."
+        "Kubernetes keeps it there, as the machine may still write, until somebody acts."
     } else {
-        "No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it; where its controller manager runs with --disable-force-detach-on-timeout, it never does."
+        "No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it. Where its controller manager runs with --disable-force-detach-on-timeout, it never does."
     };
-    Some(format!("{} {outlook}", unheard(node)))
+    Some(format!("{} {outlook}", unheard(node, "has the volume and")))
 }
 
 /// The pods of the node that use the claim.
@@ -61,40 +76,45 @@ fn users<'a>(waiting: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = 
 /// Whether the out-of-service taint does not remove the pod: the pod tolerates the taint and is not
 /// terminating. Kubernetes removes terminating pods (`gcTerminating` in `pkg/controller/podgc`).
 fn stays(pod: &Pod) -> bool {
-    pod.stays_out_of_service && !pod.is_ending()
+    pod.stays_out_of_service() && !pod.is_ending()
 }
 
-/// Says that a node does not answer, and since when.
-fn unheard(node: &Examined) -> String {
+/// Says that a node with this part in the case does not answer, and since when.
+fn unheard(node: &Examined, part: &str) -> String {
     let name = &node.name;
     let lease = match node.lease_seconds {
         Some(age) => format!("its Lease was last renewed {} ago", span(age)),
         None => "it has no Lease that could be read".to_owned(),
     };
     let ready = node.ready.unwrap_or("Unknown");
-    format!("Node {name} has the volume and does not answer: Ready is {ready}, and {lease}.")
+    format!("Node {name} {part} does not answer: Ready is {ready}, and {lease}.")
 }
 
-/// The check that somebody must make before they run [`taint`].
-fn power(node: &Examined) -> String {
+/// The condition of [`taint`]. To bring the machine back costs least, so it is named first.
+pub(in crate::diagnosis) fn power(node: &Examined) -> SuggestedAction {
     let name = &node.name;
     let known = if node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
         "The taint node.cloudprovider.kubernetes.io/shutdown says that the cloud has shut it down; make sure that it stays down."
     } else {
         "Neither Kubernetes nor this program can see that."
     };
-    format!(
-        "Look at the machine itself, in the console of your cloud or data centre: {name} must be powered off. {known}"
-    )
+    SuggestedAction::condition(&format!(
+        "Bring the machine back if you can: nothing is lost then. If you cannot, {name} must be powered off: look at the machine itself. {known}"
+    ))
 }
 
-/// The command to run once the machine is off, and the damage if it is run too early.
-fn taint(waiting: &WaitingPod<'_>, name: &str) -> SuggestedAction {
+/// The command to run once the machine is off.
+pub(in crate::diagnosis) fn taint_command(kubectl: &str, name: &str) -> String {
     let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
+    command::line(kubectl, &["taint", "node", name, &taint])
+}
+
+/// The step with [`taint_command`], and the damage if it is run too early.
+fn taint(waiting: &WaitingPod<'_>, name: &str) -> SuggestedAction {
     SuggestedAction::way_out(
-        waiting.kubectl(&["taint", "node", name, &taint]),
+        taint_command(waiting.index.facts.kubectl, name),
         &format!(
-            "The pods of {name} are deleted and their volumes detached, in seconds. If the machine is not off, both nodes write to one disk and the data is lost."
+            "Pods of {name} are deleted. If {name} is on, two nodes write to one disk and data is lost."
         ),
     )
 }
@@ -115,18 +135,18 @@ fn steps(waiting: &WaitingPod<'_>, node: &Examined) -> Vec<SuggestedAction> {
             waiting,
             "Time. Do not delete the VolumeAttachment by hand: if the machine still runs, both nodes write to one disk.",
         );
-        return delete(Purpose::WayOut).filter(|_| node.out_of_service).chain([wait]).collect();
+        let mut steps: Vec<_> =
+            delete(Purpose::WayOut).filter(|_| node.out_of_service).chain([wait]).collect();
+        if steps.len() > 1 {
+            steps.insert(0, power(node));
+        }
+        return steps;
     }
-    let check = [
-        SuggestedAction::check(
-            waiting.kubectl(&["get", "node", name, "-o", "wide"]),
-            "Nothing. Where the node is Ready again, the volume is released by itself.",
-        ),
-        SuggestedAction::note(
-            "If you can bring the machine back, do that: its kubelet ends the old pod and lets the volume go, and nothing can be lost. Go on only if you cannot.",
-        ),
-        SuggestedAction::note(&power(node)),
-    ];
+    let look = SuggestedAction::new(
+        Purpose::Before,
+        waiting.kubectl(&["get", "node", name, "-o", "wide"]),
+        "Nothing. Where the node is Ready again, the volume is released by itself.",
+    );
     let untaint = SuggestedAction::new(
         Purpose::Afterwards,
         waiting.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
@@ -136,12 +156,12 @@ fn steps(waiting: &WaitingPod<'_>, node: &Examined) -> Vec<SuggestedAction> {
         .owner_pod()
         .filter(|owner| users(waiting, node).any(|pod| pod.meta.name == **owner));
     let owned = owner.map(|owner| {
-        SuggestedAction::note(&format!(
+        SuggestedAction::condition(&format!(
             "Claim \"{}\" belongs to pod {owner} on {name}, whose ephemeral volume it backs: the taint deletes that pod, and the claim and its data with it.",
             waiting.claim
         ))
     });
-    check
+    [look, power(node)]
         .into_iter()
         .chain(owned)
         .chain([taint(waiting, name)])

@@ -3,6 +3,7 @@
 use super::{Judgement, SuggestedAction};
 use crate::diagnosis::messages::KUBELET_WAITS;
 use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::claim::ClaimPhase;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     Some(Judgement { explanation: explanation(waiting), steps: steps(waiting) })
@@ -27,9 +28,21 @@ fn whereabouts(waiting: &WaitingPod<'_>) -> String {
         None if waiting.has_no_volume() => {
             format!("Claim \"{claim}\" gets its volume once the scheduler has chosen a node.")
         }
-        None => format!(
-            "The scheduler has chosen no node, and its words name no volume; claim \"{claim}\" has one."
-        ),
+        None => {
+            let bound = match &waiting.volume {
+                Some(name)
+                    if waiting
+                        .found_claim()
+                        .is_some_and(|found| found.status.phase == ClaimPhase::Other) =>
+                {
+                    format!("claim \"{claim}\" is bound to {name}")
+                }
+                _ => format!("whether claim \"{claim}\" is bound could not be seen"),
+            };
+            format!(
+                "The scheduler has chosen no node. Its words were searched for the place, the limit and the users of the volume, and none was found; {bound}."
+            )
+        }
         Some(node) if waiting.is_attached_to_its_node() => {
             format!("The volume of claim \"{claim}\" is attached to its node {node}.")
         }

@@ -2,16 +2,22 @@
 
 use serde_json::json;
 
-use super::changed::{self, Changed, Way};
+use super::changed::{self, Changed};
 use super::scale;
-use super::{Judgement, SuggestedAction, another_storage, describe, limit, whereabouts};
+use super::{
+    Judgement, SuggestedAction, another_storage, describe, is_made_again, limit, whereabouts,
+};
 use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::live_pod::Pod;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let (kind, name) = waiting.pod.workload();
     let other = waiting.siblings().next()?;
+    if !is_known(waiting) {
+        return of_unknown(waiting, other);
+    }
     let replicas = waiting.workload().map(|workload| workload.replicas);
     let wanted = match replicas.filter(|count| *count > 1) {
         Some(count) => format!("{kind} {name} wants {count} pods"),
@@ -24,6 +30,30 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         whereabouts(other),
     );
     Some(Judgement { explanation, steps: steps(waiting) })
+}
+
+/// Whether the kind of workload that made the pod is known, so that its behaviour is too.
+fn is_known(waiting: &WaitingPod<'_>) -> bool {
+    is_made_again(waiting.pod) || Changed::behind(waiting.pod, waiting).scales()
+}
+
+/// The judgement on two pods of an owner whose behaviour is not known. If the other pod ends by
+/// itself, the wait does too.
+fn of_unknown(waiting: &WaitingPod<'_>, other: &Pod) -> Option<Judgement> {
+    if other.template.ends {
+        return None;
+    }
+    let (kind, name) = waiting.pod.workload();
+    let explanation = format!(
+        "{kind} {name} has several pods, but {}; {} {} has it.",
+        limit(waiting),
+        describe(other),
+        whereabouts(other),
+    );
+    let owner = SuggestedAction::note(&format!(
+        "Have {kind} {name} run one pod at a time, or give each pod a volume of its own. What it does when one of its pods is deleted is not known here."
+    ));
+    Some(Judgement { explanation, steps: vec![owner, another_storage(waiting)] })
 }
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
@@ -49,10 +79,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
                 ),
             )
         }
-        _ => Way::of(
-            waiting.delete(waiting.pod),
-            &format!("The pod is deleted; {} may create another.", changed.display_name),
-        ),
+        _ => return vec![another_storage(waiting)],
     };
     let mut steps = changed::with_delivery_steps(waiting, vec![way]);
     steps.push(another_storage(waiting));

@@ -95,7 +95,7 @@ pub(super) fn end_rollout(waiting: &WaitingPod<'_>, old: &Pod) -> Vec<SuggestedA
             Purpose::Before,
             waiting.in_namespace(&["rollout", "resume", &changed.name]),
             &format!(
-                "Nothing stops. {} is paused and does none of what follows until it is resumed; what was changed in its template meanwhile is rolled out.",
+                "Nothing stops. {} is paused, and the next steps have no effect until it is resumed. The changes made to its template meanwhile are then rolled out.",
                 changed.display_name
             ),
         );

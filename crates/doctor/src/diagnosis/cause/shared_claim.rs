@@ -34,7 +34,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             "{} does not run as long as {} has the volume. Nothing that runs is stopped.",
             own.display_name, theirs.display_name
         );
-        ways.push(stop(waiting, waiting.pod, &own, &cost));
+        ways.extend(stop(waiting, waiting.pod, &own, &cost));
     }
     ways.extend(together(waiting, other, &own, &theirs));
     if !owns(other) {
@@ -42,9 +42,10 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             "{} stops, and {} gets the volume once it is gone.",
             theirs.display_name, own.display_name
         );
-        ways.push(stop(waiting, other, &theirs, &cost));
+        ways.extend(stop(waiting, other, &theirs, &cost));
     }
     let mut steps = changed::with_delivery_steps(waiting, ways);
+    steps.extend([&own, &theirs].into_iter().filter_map(|changed| of_unknown(changed)));
     steps.push(match owner {
         Some(owner) => {
             let loser = if owns(other) { &own } else { &theirs };
@@ -58,22 +59,37 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     Some(Judgement { explanation, steps })
 }
 
-/// The way out that stops the pods of a workload. KEDA writes an autoscaler from a ScaledObject but,
-/// unlike an autoscaler, also scales up from 0.
-fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
+/// The note on an owner whose behaviour is not known, so that no way out stops it.
+fn of_unknown(changed: &Changed<'_>) -> Option<SuggestedAction> {
+    let is_unknown = changed.kind.is_none() && !changed.scales();
+    is_unknown.then(|| {
+        SuggestedAction::note(&format!(
+            "What {} does when one of its pods is deleted is not known here: end it as its controller documents.",
+            changed.display_name
+        ))
+    })
+}
+
+/// The way out that stops the pods of a workload, if it is known what its owner does then. KEDA
+/// writes an autoscaler from a ScaledObject but, unlike an autoscaler, also scales up from 0.
+fn stop<'a>(
+    waiting: &WaitingPod<'_>,
+    pod: &Pod,
+    changed: &'a Changed<'_>,
+    cost: &str,
+) -> Option<Way<'a>> {
     if let Some(target) = scaled_object_of(waiting, pod) {
         let pause = format!("{KEDA_PAUSED_REPLICAS}=0");
         let resume =
             waiting.in_namespace(&["annotate", &target, &format!("{KEDA_PAUSED_REPLICAS}-")]);
-        return changed.change(
+        return Some(changed.change(
             waiting.in_namespace(&["annotate", &target, &pause, "--overwrite"]),
             &format!(
                 "{cost} KEDA would scale it up from 0 again, and is paused there until `{resume}`."
             ),
-        );
+        ));
     }
-    let delete = || waiting.delete(pod);
-    match changed.kind {
+    Some(match changed.kind {
         _ if changed.scales() => changed.change(scale::command(waiting, changed, pod, 0), cost),
         Some(WorkloadKind::Job) => {
             let suspend = |suspend: bool| {
@@ -95,9 +111,12 @@ fn stop<'a>(waiting: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost:
             waiting.in_namespace(&["delete", &WaitingPod::target_of(pod)]),
             &format!("{cost} This run is lost, and the next one starts when it is due."),
         ),
-        Some(WorkloadKind::Pod) => changed.change(delete(), cost),
-        _ => Way::of(delete(), &format!("{cost} {} may make another pod.", changed.display_name)),
-    }
+        Some(WorkloadKind::Pod) if pod.meta.controller.is_none() => {
+            let lost = format!("{cost} Nothing makes that pod again: keep its manifest first.");
+            changed.change(waiting.delete(pod), &lost)
+        }
+        _ => return None,
+    })
 }
 
 /// The ScaledObject of KEDA that scales the workload of a pod, as kubectl takes it.

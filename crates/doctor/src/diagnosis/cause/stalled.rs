@@ -35,11 +35,21 @@ fn stall(waiting: &WaitingPod<'_>) -> Option<Stall> {
         } else {
             ""
         };
+        let unready = pod
+            .node
+            .as_deref()
+            .filter(|node| Examined::of(waiting.index, node).health == Health::NotReady)
+            .map(|node| {
+                format!(
+                    " Node {node} is not Ready: its kubelet may end no pod before that is mended."
+                )
+            });
         return Some(Stall {
             explanation: format!(
-                "The volume is with {}, which is terminating and should have been gone {} ago: its containers, a finalizer or its kubelet hold it.{next}",
+                "The volume is with {}, which is terminating and should have been gone {} ago: its containers, a finalizer or its kubelet hold it.{}{next}",
                 describe(pod),
-                span(late)
+                span(late),
+                unready.unwrap_or_default()
             ),
             check: SuggestedAction::check(
                 waiting.in_namespace(&["describe", &format!("pod/{}", pod.meta.name)]),
@@ -108,7 +118,7 @@ fn never_detached(waiting: &WaitingPod<'_>, node: &str, waited: i64) -> Option<S
             ),
             check: SuggestedAction::check(
                 waiting.kubectl(&["get", "node", node, "-o", "jsonpath={.status.volumesInUse}"]),
-                "Nothing. What is listed there, the kubelet has not unmounted.",
+                "Nothing. Volumes in this list are still mounted.",
             ),
             note: format!(
                 "The logs of the kubelet of {node}, and of the node plugin of {driver} there, say why it is still mounted. A restart of the kubelet often helps; a drain and a restart of {node} always does."

@@ -2,10 +2,10 @@
 
 use super::{Judgement, SuggestedAction, delay};
 use crate::diagnosis::command;
-use crate::diagnosis::messages::CLAIM_ENDS;
+use crate::diagnosis::messages::{self, CLAIM_ENDS};
 use crate::diagnosis::waiting_pod::WaitingPod;
-use engine::model::claim::{Claim, ClaimPhase};
-use engine::model::storage_class::StorageClass;
+use engine::model::claim::ClaimPhase;
+use engine::model::event::Event;
 use engine::model::volume::Volume;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
@@ -13,7 +13,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if waiting.found_claim().is_some() {
         let describe = SuggestedAction::check(
             waiting.in_namespace(&["describe", &format!("pvc/{}", waiting.claim)]),
-            "Nothing. Its Events hold what the provisioner says, for an hour.",
+            "Nothing. Its Events, which are kept for an hour, say why.",
         );
         steps.insert(0, describe);
     }
@@ -87,13 +87,12 @@ fn explain_missing(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return None;
     }
     Some(match warning.or_else(|| waiting.claim_event(|_| true)) {
-        Some(said) => Judgement {
+        Some(event) => Judgement {
             explanation: format!(
-                "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. {}: \"{}\".",
-                speaker(waiting, said),
-                said.trim().trim_end_matches('.'),
+                "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. {}",
+                quote(event)
             ),
-            steps: steps_for(waiting, said),
+            steps: steps_for(waiting, &event.message),
         },
         None => Judgement {
             explanation: format!(
@@ -142,16 +141,28 @@ fn of_another(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
 /// The claim requests this volume, but is not bound to it.
 fn wrong_volume(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
     let is_ending = volume.metadata.is_being_deleted();
-    let reason = match waiting.claim_warning() {
+    let event = waiting.claim_warning().or_else(|| waiting.claim_event(|_| true));
+    let reason = match event {
         _ if is_ending => "That volume is being deleted.".to_owned(),
-        Some(said) => format!("Kubernetes says: \"{}\".", said.trim_end_matches('.')),
+        Some(event) => quote(event),
         None => "No Event says why any more.".to_owned(),
     };
-    let explanation = format!(
-        "Claim \"{}\" asks for PersistentVolume {} in spec.volumeName, and is not bound to it. {reason}",
-        waiting.claim, volume.metadata.name
-    );
-    let steps = if is_ending {
+    let (claim, name) = (waiting.claim, &volume.metadata.name);
+    let is_reserved = waiting.found_claim().is_some_and(|found| found.spec.volume_name.is_empty());
+    let explanation = if is_reserved {
+        format!(
+            "PersistentVolume {name} is reserved for claim \"{claim}\" in spec.claimRef, and the claim is not bound to it. {reason}"
+        )
+    } else {
+        format!(
+            "Claim \"{claim}\" asks for PersistentVolume {name} in spec.volumeName, and is not bound to it. {reason}"
+        )
+    };
+    let steps = if is_reserved {
+        note(
+            "The controller in kube-controller-manager binds the two where class, volumeMode, access modes and size fit; a populator that is still at work keeps them apart. Read the log of whichever wrote spec.claimRef. Do not delete the claim: with the reclaim policy Delete the disk goes too.",
+        )
+    } else if is_ending {
         note(
             "Delete the claim, as it holds no data, and create it with the name of a volume that stays, or without one.",
         )
@@ -177,43 +188,14 @@ fn former_owner(waiting: &WaitingPod<'_>, volume: &Volume) -> bool {
     })
 }
 
-/// Names the component that reports that there is no volume.
-fn speaker(waiting: &WaitingPod<'_>, said: &str) -> String {
-    let is_of_binder = said.to_lowercase().contains(OF_THE_BINDER);
-    let driver = waiting.storage_class().map(StorageClass::driver);
-    match driver.filter(|name| !is_of_binder && !name.is_empty()) {
-        Some(driver) => format!("Its provisioner ({driver}) says"),
-        None => "Kubernetes says".to_owned(),
-    }
+/// The words of an Event, and who says them.
+fn quote(event: &Event) -> String {
+    let reporter = match event.reporter() {
+        "" => "Kubernetes",
+        name => name,
+    };
+    format!("{reporter} says: \"{}\".", event.message.trim().trim_end_matches('.'))
 }
-
-/// The message of the controller that binds claims while the provisioner is silent.
-const OF_THE_BINDER: &str = "waiting for a volume to be created";
-
-/// Words in known messages of a provisioner, in lower case, and advice about these. The first match
-/// counts, and one of the words is enough.
-const KNOWN: [(&[&str], &str); 5] = [
-    (
-        &["not supported", "unsupported", "invalidargument", "volume capability"],
-        "The class cannot give what the claim requests. A claim cannot be changed: delete it, as it holds no data, and create it with an access mode and volumeMode that the class supports, or with another class.",
-    ),
-    (
-        &["quota", "resourceexhausted", "exceeded", "out of capacity"],
-        "The back end has no room, or a quota is used up. The claim gets its volume once there is room.",
-    ),
-    (
-        &["no storage class is set", "no persistent volumes available"],
-        "The claim names no StorageClass that provisions, and no PersistentVolume fits it: size, access modes, volumeMode, class and selector must all match.",
-    ),
-    (
-        &["storageclass.storage.k8s.io", "failed to find storage class"],
-        "See that the StorageClass exists. A claim's class cannot be changed: delete the claim, as it holds no data, and create it with another class, or create the class.",
-    ),
-    (
-        &[OF_THE_BINDER, "external-provisioner"],
-        "The provisioner has said nothing yet. See that its controller runs, and read its log, in the container csi-provisioner.",
-    ),
-];
 
 /// The steps that release a volume so that it is bound to the claim.
 fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
@@ -238,16 +220,19 @@ fn rebind(waiting: &WaitingPod<'_>, volume: &Volume) -> Vec<SuggestedAction> {
 
 /// The steps for a message of the provisioner.
 fn steps_for(waiting: &WaitingPod<'_>, said: &str) -> Vec<SuggestedAction> {
-    let message = said.to_lowercase();
-    let known =
-        KNOWN.into_iter().find(|(words, _)| words.iter().any(|word| message.contains(*word)));
-    let is_copy = waiting.found_claim().is_some_and(Claim::has_data_source);
-    let notes = known.map(|(_, advice)| advice).into_iter().chain(is_copy.then_some(SOURCE));
-    [classes(waiting)].into_iter().chain(notes.map(SuggestedAction::note)).collect()
+    let notes = messages::advice(said, "unbound-claim").into_iter().chain(source(waiting));
+    [classes(waiting)].into_iter().chain(notes.map(|text| SuggestedAction::note(&text))).collect()
 }
 
-/// The advice for a claim with a data source.
-const SOURCE: &str = "The volume is made from the object in the claim's spec.dataSource: see that it exists, and of a VolumeSnapshot that its status.readyToUse is true.";
+/// The advice for a claim whose volume another object fills.
+fn source(waiting: &WaitingPod<'_>) -> Option<String> {
+    let kind = waiting.found_claim()?.data_source()?.kind.as_str();
+    Some(match kind {
+        "VolumeSnapshot" => "The volume is made from the VolumeSnapshot in the claim's spec.dataSource: see that it exists, and that its status.readyToUse is true.".to_owned(),
+        "PersistentVolumeClaim" => "The volume is a copy of the claim in spec.dataSource: see that it exists and is bound.".to_owned(),
+        _ => format!("A populator fills the volume from the {kind} in the claim's spec.dataSourceRef: see that the object exists, and that a controller for that kind runs. Without it the claim stays Pending."),
+    })
+}
 
 /// The command that shows the access modes that each class can give.
 fn classes(waiting: &WaitingPod<'_>) -> SuggestedAction {

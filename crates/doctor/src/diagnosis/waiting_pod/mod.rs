@@ -10,7 +10,8 @@ use super::cause::Documents;
 use super::health::{Examined, Health};
 use super::index::Index;
 use super::messages::{
-    ATTACHED_ELSEWHERE, IN_USE_BY_ANOTHER_POD, MOUNTED_ALREADY, NO_POD_TO_FOLLOW, Phrase,
+    ATTACHED_ELSEWHERE, DEAD_MOUNT, IN_USE_BY_ANOTHER_POD, MOUNTED_ALREADY, NO_POD_TO_FOLLOW,
+    Phrase,
 };
 use engine::analysis::{AttachConstraint, UsedVolume, affinity, binding, volumes};
 use engine::model::Text;
@@ -67,7 +68,11 @@ impl<'a> WaitingPod<'a> {
             .pods
             .iter()
             // A pod that cannot end may keep its successor from being created.
-            .filter(|pod| pod.is_starting() || (pod.is_ending() && pod.is_living()))
+            .filter(|pod| {
+                pod.is_starting()
+                    || (pod.is_ending() && pod.is_living())
+                    || DEAD_MOUNT.is_in(&pod.held_up_message)
+            })
             .flat_map(|pod| Self::of_pod(index, pod))
             .collect()
     }
@@ -160,6 +165,9 @@ impl<'a> WaitingPod<'a> {
         if self.pod.node.is_none() {
             return self.pod.unschedulable.as_deref();
         }
+        if let Some(said) = self.dead_mount() {
+            return Some(said);
+        }
         if self.is_attached_to_its_node() {
             return self.event(&MOUNT);
         }
@@ -177,7 +185,8 @@ impl<'a> WaitingPod<'a> {
 
     /// The message of Kubernetes about the pod, even if it is not about this volume.
     pub(super) fn words(&self) -> Option<&'a str> {
-        self.said.or_else(|| self.claim_warning()).or_else(|| {
+        let of_claim = || Some(self.claim_warning()?.message.as_str());
+        self.said.or_else(of_claim).or_else(|| {
             self.index
                 .events(self.pod)
                 .next()
@@ -212,6 +221,19 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn mount_failed(&self) -> Option<&'a str> {
         let may_mount = self.is_attached_to_its_node() || !self.is_attached();
         self.event(&MOUNT).filter(|said| may_mount && !IN_USE_BY_ANOTHER_POD.is_in(said))
+    }
+
+    /// The kubelet's message if a mount of the volume on the pod's node is dead.
+    pub(super) fn dead_mount(&self) -> Option<&'a str> {
+        let folder = self.volume.as_ref().map(|name| format!("/{name}/"));
+        let is_named = |said: &&str| {
+            self.pod.claims.len() == 1 || folder.as_ref().is_some_and(|name| said.contains(name))
+        };
+        Some(self.pod.held_up_message.as_str())
+            .filter(is_named)
+            .into_iter()
+            .chain(self.event(&MOUNT))
+            .find(|said| DEAD_MOUNT.is_in(said))
     }
 
     /// The driver's message if it refuses to attach the volume to the pod's node.
@@ -284,11 +306,12 @@ impl<'a> WaitingPod<'a> {
         (is_unbound && !is_own).then_some(volume)
     }
 
-    /// The volume that the claim requests by name, if the claim is not bound to it.
+    /// The volume that the claim requests by name, or that is reserved for the claim, if the claim
+    /// is not bound to it.
     pub(super) fn unbound_volume(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
         self.view()
-            .volume(&claim.spec.volume_name)
+            .volume(self.volume.as_deref()?)
             .found()
             .filter(|_| claim.status.phase != ClaimPhase::Other)
     }
@@ -299,17 +322,16 @@ impl<'a> WaitingPod<'a> {
     }
 
     /// The latest warning among the Events about the claim.
-    pub(super) fn claim_warning(&self) -> Option<&'a str> {
+    pub(super) fn claim_warning(&self) -> Option<&'a Event> {
         self.claim_event(Event::is_warning)
     }
 
     /// The latest Event about the claim that `is_meant` accepts.
-    pub(super) fn claim_event(&self, is_meant: impl Fn(&Event) -> bool) -> Option<&'a str> {
+    pub(super) fn claim_event(&self, is_meant: impl Fn(&Event) -> bool) -> Option<&'a Event> {
         let claim = self.found_claim()?;
         self.index
             .events_of(&claim.metadata)
             .find(|event| event.is_about_claim(&claim.metadata) && is_meant(event))
-            .map(|event| event.message.as_str())
     }
 
     /// The first pod that has the volume and is overdue, and for how many seconds: the pod that
