@@ -176,7 +176,7 @@ fn own_going(analysis: &Analysis<'_>) -> Option<Hazard> {
         advice: format!(
             "If the data matters, set persistentVolumeReclaimPolicy of its volume to Retain before pod {pod} stops."
         ),
-        brief: format!("claim \"{claim}\" is being deleted: pod {pod} gets an empty volume"),
+        brief: format!("claim \"{claim}\" is being deleted; set its volume to Retain"),
         ..RULE.hazard(Outcome::Unknown)
     })
 }
