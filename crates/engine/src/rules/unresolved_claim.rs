@@ -108,9 +108,8 @@ fn unseen_users(analysis: &Analysis<'_>) -> Option<Hazard> {
     let what = format!(
         "the namespace has objects that are too large or too many for the guard to keep, so nobody can tell whether other pods use {claim} or affect where its pod runs."
     );
-    let advice = "Split workloads with more than a hundred volumes, or delete objects.";
-    let brief =
-        format!("{claim} may have users that the guard does not see: too many large objects");
+    let advice = "Split workloads with more than a hundred volumes.";
+    let brief = format!("{claim} may have users the guard cannot see; split workloads");
     Some(about_one(analysis, volume, what, advice, brief))
 }
 
@@ -177,7 +176,7 @@ fn own_going(analysis: &Analysis<'_>) -> Option<Hazard> {
         advice: format!(
             "If the data matters, set persistentVolumeReclaimPolicy of its volume to Retain before pod {pod} stops."
         ),
-        brief: format!("claim \"{claim}\" is being deleted: pod {pod} gets an empty volume"),
+        brief: format!("claim \"{claim}\" is being deleted; set its volume to Retain"),
         ..RULE.hazard(Outcome::Unknown)
     })
 }
