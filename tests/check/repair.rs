@@ -162,7 +162,7 @@ fn without_remedy(mut object: Value) -> Value {
 /// Repairs the files with each remedy. Afterwards nothing may be denied, each file must have the
 /// same objects apart from the remedy, and a second run must change nothing.
 fn repair_all(files: &[(String, String)]) {
-    let facts = format!("{CLASS}---\n{}", CLAIM.replace("data", "other"));
+    let facts = format!("{CLASS}---\n{}", CLAIM.replace("name: data", "name: other"));
     for remedy in ["recreate", "colocate", "zero-surge"] {
         let policy = format!("defaults: {{remedy: {remedy}}}\n");
         let mut all =

@@ -229,7 +229,7 @@ fn unsupported(
             ),
             advice: "Check the class and the driver's documentation; if it gives that, say so on the StorageClass with the annotation multi-attach-guard.dev/access-modes."
                 .to_owned(),
-            brief: format!("{class} may not give {modes}; check the class"),
+            brief: format!("{class} may not give {modes}; check it"),
             ..hazard(claim, Outcome::Unknown, modes)
         },
     })
