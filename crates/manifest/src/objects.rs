@@ -266,7 +266,7 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
     for repeated in tree.repeated(id) {
         let node = tree.node(repeated.second);
         let key = tree.key_text(repeated.second).unwrap_or_default();
-        let line = |key| manifest.line(tree.node(key).start as usize);
+        let line = |at| manifest.line(tree.node(at).start as usize);
         let times = match (line(repeated.first), line(repeated.second)) {
             (Some(first), Some(second)) => {
                 format!("is set on line {first} and again on line {second}")

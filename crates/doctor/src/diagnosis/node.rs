@@ -75,7 +75,7 @@ pub fn node(facts: DiagnosisInput<'_>, name: &str) -> Option<NodeEntry> {
             pod.claims.iter().map(Text::as_str).collect::<Vec<_>>().join(", ")
         )
     });
-    let in_use = index.nodes.get(name).map_or(0, |node| node.status.volumes_in_use.len());
+    let in_use = index.nodes.get(name).map_or(0, |known| known.status.volumes_in_use.len());
     let kubelet = (in_use > 0).then(|| {
         format!("The kubelet reports {in_use} attachable volumes that are mounted, or were when it last reported.")
     });

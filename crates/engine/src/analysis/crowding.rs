@@ -166,16 +166,16 @@ fn uneven(spread: &TopologySpread, by: Separation, analysis: &Analysis<'_>) -> O
     let mut free = usize::try_from(workload.replicas).ok()?;
     for pod in &pods {
         if let [place] = &*pod.places
-            && let Some(pods) = held.get_mut(place.as_str())
+            && let Some(held_there) = held.get_mut(place.as_str())
         {
-            pods.push(pod);
+            held_there.push(pod);
             free = free.saturating_sub(1);
         }
     }
-    let fullest = held.values().max_by_key(|pods| pods.len())?;
+    let fullest = held.values().max_by_key(|held_there| held_there.len())?;
     let (last, others) = fullest.split_last()?;
     let missing = |level: usize| -> usize {
-        held.values().map(|pods| level.saturating_sub(pods.len())).sum()
+        held.values().map(|held_there| level.saturating_sub(held_there.len())).sum()
     };
     let emptiest = if usize::try_from(spread.min_domains.unwrap_or(1)).ok()? > held.len() {
         0

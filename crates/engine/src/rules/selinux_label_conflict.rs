@@ -148,9 +148,9 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
 /// The label with which the workload's pods use the claim.
 fn label<'a>(workload: &'a Workload, claim: &str) -> Option<&'a Text> {
     let (template, made) = (&workload.template, workload.template_of_claim(claim));
-    let find = |volumes: &'a [PodVolume], claim: &str| {
+    let find = |volumes: &'a [PodVolume], wanted: &str| {
         volumes.iter().find(
-            |volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim),
+            |volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == wanted),
         )
     };
     find(&template.volumes, claim)

@@ -193,8 +193,8 @@ impl Table {
         if self.usage.bytes <= limit && self.usage_of(tenant).bytes <= share {
             return;
         }
-        let sum = |share| -> usize {
-            self.usage_by_tenant.values().map(|usage| usage.bytes.min(share)).sum()
+        let sum = |most| -> usize {
+            self.usage_by_tenant.values().map(|usage| usage.bytes.min(most)).sum()
         };
         while sum(share) > limit {
             share -= share / 8 + 1;

@@ -103,7 +103,7 @@ impl Simulation {
         let authorities = secret.issued().map(|issued| issued.authority.certificate_pem());
         let bundle = Bundle::read(authorities.unwrap_or_default().as_bytes());
         let bundles = [(0, bundle.clone()), (0, bundle)];
-        let written = bundles.each_ref().map(|(_, bundle)| vec![(now, bundle.clone())]);
+        let written = bundles.each_ref().map(|(_, written)| vec![(now, written.clone())]);
         Self { now, objects: Objects { secret, secret_version: 0, bundles }, written, replicas }
     }
 

@@ -65,7 +65,7 @@ fn reason(waiting: &WaitingPod<'_>) -> String {
     }
     if let Some(other) = runs_to_its_end(waiting) {
         return format!(
-            "The volume is with {}, which runs to its end (its restartPolicy is not Always), and this pod gets it then. What else {} {} does is not known here.",
+            "The volume is with {}, which runs to its end (its restartPolicy is not Always), and this pod gets it then. Nothing else is known here about {} {}.",
             describe(other),
             other.workload().0,
             other.workload().1

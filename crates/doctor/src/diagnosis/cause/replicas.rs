@@ -51,7 +51,7 @@ fn of_unknown(waiting: &WaitingPod<'_>, other: &Pod) -> Option<Judgement> {
         whereabouts(other),
     );
     let owner = SuggestedAction::note(&format!(
-        "Have {kind} {name} run one pod at a time, or give each pod a volume of its own. What it does when one of its pods is deleted is not known here."
+        "Have {kind} {name} run one pod at a time, or give each pod a volume of its own. It is not known here how it reacts when one of its pods is deleted."
     ));
     Some(Judgement { explanation, steps: vec![owner, another_storage(waiting)] })
 }

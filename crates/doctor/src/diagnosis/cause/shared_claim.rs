@@ -64,7 +64,7 @@ fn of_unknown(changed: &Changed<'_>) -> Option<SuggestedAction> {
     let is_unknown = changed.kind.is_none() && !changed.scales();
     is_unknown.then(|| {
         SuggestedAction::note(&format!(
-            "What {} does when one of its pods is deleted is not known here: end it as its controller documents.",
+            "It is not known here how {} reacts when one of its pods is deleted: end it as its controller documents.",
             changed.display_name
         ))
     })
