@@ -166,9 +166,11 @@ mod tests {
     /// The expressions of the first policy, by the names of their variables.
     fn variables(text: &str) -> HashMap<String, String> {
         let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let string = |value: &Value| value.as_str().unwrap().to_owned();
         let variables = documents[0]["spec"]["variables"].as_array().unwrap().iter();
-        variables.map(|variable| (text(&variable["name"]), text(&variable["expression"]))).collect()
+        variables
+            .map(|variable| (string(&variable["name"]), string(&variable["expression"])))
+            .collect()
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::unwrap_in_result,
     clippy::expect_used,
     clippy::panic,
     reason = "a failed step of a helper fails its test"

@@ -37,7 +37,7 @@ impl<'a> Replica<'a> {
             format!("--admin={admin}"),
         ]);
         let environment: Vec<(&str, &str)> =
-            options.environment.iter().map(|(name, value)| (&**name, &**value)).collect();
+            options.environment.iter().map(|(variable, value)| (&**variable, &**value)).collect();
         let binary = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
         let folder = plane.write_file(name, "").with_extension("d");
         let program = Program::start(name, binary, &arguments, &environment, &folder).unwrap();

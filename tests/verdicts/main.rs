@@ -443,10 +443,7 @@ fn rules_read_both_kinds_of_claims_or_say_that_they_do_not() {
                 return false;
             };
             let names_claims = workload.template.claims().next().is_some();
-            match is_own {
-                true => !workload.claim_templates.is_empty() && !names_claims,
-                false => names_claims && workload.claim_templates.is_empty(),
-            }
+            names_claims != is_own && workload.claim_templates.is_empty() != is_own
         })
     };
     for rule in &engine::rules::RULES {

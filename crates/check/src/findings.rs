@@ -112,17 +112,17 @@ pub(super) fn place(
             }
             placed.findings.push(located);
         }
-        let notice = |field, (text, spot)| Notice {
+        let notice = |field, (sentence, spot)| Notice {
             object: Some(known.reference.clone()),
             place: Some(file.place(known, field, spot)),
-            text,
+            text: sentence,
         };
         placed.incomplete.extend(known.incomplete().map(|incomplete| {
             notice(incomplete.fields[0], (incomplete.text.clone(), incomplete.spot))
         }));
         placed
             .notices
-            .extend(object.notices.into_iter().map(|text| notice("metadata.annotations", text)));
+            .extend(object.notices.into_iter().map(|other| notice("metadata.annotations", other)));
     }
     placed
 }

@@ -130,9 +130,9 @@ fn an_abridged_manifest_is_judged_as_far_as_it_goes() {
     // With nothing to find, the page still says that the object is incomplete.
     let clean = verdict(&abridged.replace("replicas: 1", "strategy: {type: Recreate}"));
     assert_eq!(clean["objects"], json!([]));
-    for verdict in [found, clean] {
-        assert!(verdict["incomplete"].as_str().unwrap().contains(SAID), "{verdict}");
-        assert!(verdict["summary"].as_str().unwrap().contains("2 objects (1 incomplete)"));
+    for answer in [found, clean] {
+        assert!(answer["incomplete"].as_str().unwrap().contains(SAID), "{answer}");
+        assert!(answer["summary"].as_str().unwrap().contains("2 objects (1 incomplete)"));
     }
 }
 

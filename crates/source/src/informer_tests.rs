@@ -700,12 +700,14 @@ async fn what_is_left_out_is_unknown_in_its_namespace_alone() {
     assert_eq!(view.usage().left_out, 1);
 
     for (namespace, is_confirmed) in [(Some("shop"), true), (Some("wide"), false), (None, true)] {
-        let judge = |view: View<'_>| view.workloads_with(namespace, Labels::default()).count();
+        let judge =
+            |cluster: View<'_>| cluster.workloads_with(namespace, Labels::default()).count();
         let (_, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
         assert_eq!(doubt.is_none(), is_confirmed, "{namespace:?}: {doubt:?}");
     }
-    let is_found =
-        |view: View<'_>| view.workload(WorkloadKind::Deployment, "wide", "wide").found().is_some();
+    let is_found = |cluster: View<'_>| {
+        cluster.workload(WorkloadKind::Deployment, "wide", "wide").found().is_some()
+    };
     assert!(!view.look(is_found));
     assert!(view.answer(deadline(), is_found).await, "it is looked up by its name");
 
