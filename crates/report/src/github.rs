@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Notice, Place, Report, Severity, Unread, words};
+use super::{Notice, Place, Report, Unread, words};
 
 /// The title of messages that are not from a rule.
 const TITLE: &str = "multi-attach-guard";
@@ -11,8 +11,9 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for unread in &report.unread {
         command(out, "error", of_unread(unread), TITLE, &unread.message)?;
     }
+    let failing = report.must_be_complete.then_some("error");
     for notice in &report.incomplete {
-        note(notice, out)?;
+        note(failing.unwrap_or("notice"), notice, out)?;
     }
     for (severity, located) in report.reported() {
         let (name, finding) = (severity.name(), &located.finding);
@@ -25,17 +26,16 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         command(out, "notice", properties, finding.rule, &message)?;
     }
     for notice in &report.notices {
-        note(notice, out)?;
+        note("notice", notice, out)?;
     }
-    let severity = if report.must_be_complete { Severity::Error } else { Severity::Warning };
     for sentence in words::not_judged(report) {
-        command(out, severity.name(), Vec::new(), TITLE, &sentence)?;
+        command(out, failing.unwrap_or("warning"), Vec::new(), TITLE, &sentence)?;
     }
     Ok(())
 }
 
-fn note(notice: &Notice, out: &mut dyn Write) -> io::Result<()> {
-    command(out, "notice", of(notice.place.as_ref()), TITLE, &notice.sentence())
+fn note(name: &str, notice: &Notice, out: &mut dyn Write) -> io::Result<()> {
+    command(out, name, of(notice.place.as_ref()), TITLE, &notice.sentence())
 }
 
 /// The names and values before the message of a command.

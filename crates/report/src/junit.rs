@@ -25,7 +25,6 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     for one in &report.not_judged {
         let mut status = not_judged(report, &one.reason);
-        status.set_type("not-judged");
         if let Some(command) = &one.command {
             status.set_description(format!("Run {command}"));
         }
@@ -104,6 +103,7 @@ fn not_judged(report: &Report, reason: &str) -> TestCaseStatus {
     } else {
         TestCaseStatus::skipped()
     };
+    status.set_type("not-judged");
     status.set_message(reason);
     status
 }
