@@ -49,8 +49,8 @@ fn ways(report: &Report, options: Hints) -> Vec<String> {
     };
     let fixable = &objects(fixable) - &objects(left);
     if fixable.len() > 1 && !options.fix && !options.diff {
-        let objects = fixable.len();
-        ways.push(format!("`check --fix` repairs {objects} objects; `check --diff` shows how."));
+        let count = fixable.len();
+        ways.push(format!("`check --fix` repairs {count} objects; `check --diff` shows how."));
     }
     let is_guess = |located: &&Located| {
         let finding = &located.finding;

@@ -184,9 +184,9 @@ impl Found {
             let path = entry.path();
             let Some(kind) = entry.file_type() else { continue };
             let source = || Source::file(path.to_owned(), None, false);
-            if let Some(top) = hidden_top(path, root) {
+            if let Some(hidden) = hidden_top(path, root) {
                 if kind.is_file() && is_manifest_name(path) {
-                    self.hidden.push(Hidden { source: source(), top });
+                    self.hidden.push(Hidden { source: source(), top: hidden });
                 }
             } else if !is_manifest_name(path) {
                 if kind.is_file() && is_template_name(path) && may_hold_a_manifest(&source()) {
