@@ -70,7 +70,7 @@ fn an_audit_says_what_the_webhook_would() {
 fn an_audit_that_cannot_be_made_says_why() {
     let test = harness::or_skip!(CommandTest::new());
     for (argument, sentence) in [
-        ("absent", "no claim \"absent\""),
+        ("absent", "no claim and no node \"absent\""),
         ("secret/data", "\"secret\" is neither a kind with volumes"),
         ("--namespace=absent", "The cluster has no namespace \"absent\"."),
         ("--namespace=", "a value is required for '--namespace <NAMESPACE>'"),
