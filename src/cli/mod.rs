@@ -57,7 +57,7 @@ enum Command {
     /// facts for each other, the nearest first; only --facts and --cluster know the nodes.
     ///
     /// Exit codes: 0 no findings that fail; 1 findings that the webhook would deny or repair (with
-    /// --fail-on warn, warnings too; with --fail-on incomplete, also if anything could not be judged);
+    /// --fail-on warn, warnings too; with --fail-on incomplete, whatever was not judged);
     /// 2 no such findings, but something could not be read.
     Check(CheckOptions),
     /// Judge the objects that are already in a cluster

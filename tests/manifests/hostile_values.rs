@@ -167,7 +167,7 @@ fn a_hostile_value_changes_no_other_field() {
         assert_eq!(found.len(), expected.len(), "round {round}: the number of objects");
         for (object, wanted) in found.iter().zip(&expected) {
             if object != wanted {
-                let lines = [object, wanted].map(|shown| format!("{shown:#}"));
+                let lines = [object, wanted].map(|value| format!("{value:#}"));
                 let mut pairs = lines[0].lines().zip(lines[1].lines());
                 panic!("round {round}: {:?}", pairs.find(|(line, other)| line != other));
             }
