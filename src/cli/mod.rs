@@ -56,9 +56,9 @@ enum Command {
     /// Reads YAML and JSON files, directories, and standard input as "-". Objects in the files are
     /// facts for each other, the nearest first; only --facts and --cluster know the nodes.
     ///
-    /// Exit codes: 0 no findings that fail; 1 findings that the webhook would deny or repair (with
-    /// --fail-on warn, warnings too; with --fail-on incomplete, whatever was not judged);
-    /// 2 no such findings, but something could not be read.
+    /// Exit codes: 0 no findings that fail; 1 findings that the webhook would deny or repair; 2 no
+    /// such findings, but something could not be read. With --fail-on warn, warnings are 1 too; with
+    /// --fail-on incomplete, so is what was not judged.
     Check(CheckOptions),
     /// Judge the objects that are already in a cluster
     ///
