@@ -96,12 +96,12 @@ impl ReportArgs {
             summary.deny + summary.fix
         };
         let lacks_something = self.must_be_complete() && !report.is_complete();
-        if (failing + summary.stuck > 0 || lacks_something) && !self.exit_zero {
+        if failing + summary.stuck > 0 && !self.exit_zero {
             1
         } else if is_blind {
             2
         } else {
-            0
+            u8::from(lacks_something && !self.exit_zero)
         }
     }
 }

@@ -42,6 +42,11 @@ fn each_holds_its_programs_and_one_is_run_as_the_deployment_says() {
         fs::create_dir_all(&place).unwrap();
         fs::write(place.join("multi-attach-guard"), architecture).unwrap();
     }
+    let renderers = context.join("target/renderers/linux/amd64");
+    fs::create_dir_all(renderers.join("tmp")).unwrap();
+    for file in ["helm", "kustomize", "tmp/.keep"] {
+        fs::write(renderers.join(file), file).unwrap();
+    }
     for file in ["Dockerfile", ".dockerignore", "LICENSE"] {
         fs::copy(repository(file), context.join(file)).unwrap();
     }
