@@ -114,6 +114,7 @@ pub(crate) fn what_is_done_to_a_node_that_is_alive(incident: &Incident) {
     incident.run(&command.replace("how you know", "its power is off"));
     until_passes(incident, &other_taint);
     incident.end("the taint passes");
+    incident.kubectl(&["taint", "node", &other, "node.kubernetes.io/out-of-service-"]);
 }
 
 fn until_passes(incident: &Incident, change: &[&str]) {

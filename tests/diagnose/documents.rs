@@ -15,7 +15,10 @@ const PAGES: [&str; 7] =
 
 fn page(name: &str) -> String {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/docs"));
-    std::fs::read_to_string(folder.join(format!("{name}.md"))).unwrap()
+    let text = std::fs::read_to_string(folder.join(format!("{name}.md"))).unwrap();
+    // Words of errors look like commands, and are none.
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("Words: ")).collect();
+    lines.join("\n")
 }
 
 /// The command of a page that matches; if several match, they must be equal.
@@ -49,8 +52,9 @@ pub(crate) fn explained_lines() -> Vec<String> {
 
 /// The ways past a denial on the policy's page.
 pub(crate) fn with_the_guard(incident: &Incident) {
+    let own = format!("-n {}", incident.namespace);
     let in_its_namespace =
-        |command: String| command.replace("-n shop", &format!("-n {}", incident.namespace));
+        |command: String| command.replace("-n shop", &own).replace("-n NAMESPACE", &own);
     denials::at_fault(incident);
     let annotate =
         in_its_namespace(printed("policy", |command| command.contains("annotate deployment")))

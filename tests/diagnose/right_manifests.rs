@@ -47,7 +47,8 @@ impl Shop<'_> {
         let driver = if class == Some("shared") { SHARED_DRIVER } else { ATTACHING_DRIVER };
         let mode = text(claim, "/spec/accessModes/0");
         let place = [class.unwrap_or("disks"), driver];
-        let [volume, _] = Claim::with_mode(mode).bound_in(NAMESPACE, name, place);
+        let [mut volume, _] = Claim::with_mode(mode).bound_in(NAMESPACE, name, place);
+        volume["spec"]["capacity"] = claim["spec"]["resources"]["requests"].clone();
         self.plane.apply("default", &volume.to_string());
     }
 

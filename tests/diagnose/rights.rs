@@ -58,7 +58,7 @@ pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(incident: &I
         ("web", 0, "web waits for no volume"),
         ("pvc/data", 0, "No pod waits for claim data."),
         ("idle", 0, "No pod uses claim idle, so nothing waits for it."),
-        ("absent", 2, "There is no pod, no workload and no claim \"absent\""),
+        ("absent", 2, "There is no pod, no workload, no claim and no node \"absent\""),
         ("secret/data", 2, "\"secret\" is not a kind with volumes."),
     ] {
         let (status, output) = incident.diagnose(&[name]);

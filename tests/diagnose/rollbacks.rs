@@ -91,9 +91,7 @@ fn look_where_the_line_says(incident: &Incident) {
             let command = filled
                 .iter()
                 .fold(look.as_str().unwrap().to_owned(), |command, (place, name)| {
-                    command
-                        .replace(&format!(" {place} "), &format!(" {name} "))
-                        .replace(&format!("/{place}"), &format!("/{name}"))
+                    command.replace(place, name)
                 })
                 .replace(" VOLUME", &format!(" {}", incident.volume));
             if seen.insert(command.clone()) {

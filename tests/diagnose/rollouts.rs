@@ -136,6 +136,8 @@ pub(crate) fn a_volume_on_its_way(incident: &Incident) {
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("(delay)"), "{text}");
-    assert!(text.ends_with("No pod waits for a volume.\n"), "{text}");
+    let last = text.split_once("\nNo pod waits for a volume.\n").map(|(_, after)| after);
+    // Other tests do things to nodes meanwhile, which may be to be known.
+    assert!(last.is_some_and(|after| !after.contains("waits for a volume")), "{text}");
     incident.uncordon();
 }
