@@ -72,12 +72,21 @@ struct Shared {
 const ANSWERS: &str = r#"
 /index.yaml: {text: "entries: {web: [{name: web, version: 1.2.3, digest: DIGEST, urls: [web-1.2.3.tgz]}]}"}
 /web-1.2.3.tgz: {chart: }
-/v2/charts/web/manifests/1.2.3: {text: '{"layers": [{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": "sha256:DIGEST"}]}'}
+/v2/charts/web/manifests/1.2.3: {text: 'MANIFEST'}
+/v2/charts/web/manifests/sha256:PINNED: {text: 'MANIFEST'}
 "/v2/charts/web/blobs/sha256:DIGEST": {chart: }
 /token?service=charts: {text: '{"token": "secret"}'}
 /hang/: {silence: }
 /moved/: {redirect: "http://ELSEWHERE/"}
 "#;
+
+/// The manifest of the chart in the registry.
+const MANIFEST: &str = r#"{"layers": [{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": "sha256:DIGEST"}]}"#;
+
+fn digest(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 impl Server {
     /// Starts a server with the chart of [`gitops`], packed by the helm in this folder.
@@ -114,14 +123,13 @@ impl Server {
 
     /// The text with this server's values in place of the placeholders.
     pub(super) fn fill(&self, text: &str) -> String {
-        let digest: String = ring::digest::digest(&ring::digest::SHA256, &self.shared.chart)
-            .as_ref()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let chart = digest(&self.shared.chart);
+        let manifest = digest(MANIFEST.replace("DIGEST", &chart).as_bytes());
         text.replace("ELSEWHERE", &format!("localhost:{}", self.shared.port))
             .replace("HOST", &format!("127.0.0.1:{}", self.shared.port))
-            .replace("DIGEST", &digest)
+            .replace("MANIFEST", MANIFEST)
+            .replace("PINNED", &manifest)
+            .replace("DIGEST", &chart)
             .replace("COMMIT", &self.commit)
             .replace("FETCH", FETCH)
     }

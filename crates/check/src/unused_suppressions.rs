@@ -70,7 +70,7 @@ pub fn unused_exemptions(
         .iter()
         .filter_map(|located| match located.finding.suppressed.as_ref()?.by {
             SuppressedBy::Exemption { line } => Some(line),
-            SuppressedBy::Namespace | SuppressedBy::Object => None,
+            SuppressedBy::Namespace | SuppressedBy::Owner | SuppressedBy::Object => None,
         })
         .collect();
     policy

@@ -43,7 +43,7 @@ pub(crate) struct Directive {
     pub remedy: RemedyChoice,
     /// The suppression of this finding; `action` is then [`Action::Ignore`].
     pub suppressed: Option<Suppressed>,
-    /// The annotation or label that lowered `action` below the policy file.
+    /// The annotation, label or owner that lowered `action` below the policy file.
     pub lowered: Option<Suppressed>,
 }
 
@@ -53,8 +53,8 @@ pub(crate) struct Directive {
 pub struct Suppressed {
     /// The place of the setting.
     pub by: SuppressedBy,
-    /// The reason as written there, cut if it is too long; empty only if a Namespace lowers the
-    /// action.
+    /// The reason as written there, cut if it is too long; empty only if a Namespace or an owner
+    /// lowers the action.
     pub reason: String,
 }
 
@@ -75,6 +75,7 @@ impl fmt::Display for Suppressed {
             SuppressedBy::Exemption { line } => write!(f, " (policy, line {line})"),
             SuppressedBy::Namespace if self.reason.is_empty() => f.write_str("namespace"),
             SuppressedBy::Namespace => f.write_str(" (namespace)"),
+            SuppressedBy::Owner => f.write_str("its owner"),
             SuppressedBy::Object => Ok(()),
         }
     }
@@ -90,6 +91,8 @@ pub enum SuppressedBy {
     },
     /// The Namespace.
     Namespace,
+    /// The controller that owns the object. The reason is empty.
+    Owner,
     /// The object itself.
     Object,
 }
@@ -200,7 +203,7 @@ impl<'a> Resolved<'a> {
         let outcome = hazard.outcome;
         let suppressed = self.suppression(hazard.rule);
         let asked = self.asked(outcome);
-        let decide = |requested: Option<Action>| {
+        let decide = |requested: Option<Action>, controlled: bool| {
             self.strictest(|section| {
                 // An unknown outcome is never certain, so only the outcome limits the action.
                 let at_most = match outcome {
@@ -208,12 +211,21 @@ impl<'a> Resolved<'a> {
                     _ => self.at_most(section, hazard.certainty),
                 };
                 let action = requested.unwrap_or_else(|| in_file(section));
-                (self.softened(section, action).max(at_most), at_most)
+                let action = if controlled { self.softened(section, action) } else { action };
+                (action.max(at_most), at_most)
             })
         };
-        let (decided, at_most) = decide(asked.as_ref().map(|(action, _)| *action));
-        let lowered =
-            asked.filter(|_| suppressed.is_none() && decided > decide(None).0).map(|(_, by)| by);
+        let requested = asked.as_ref().map(|(action, _)| *action);
+        let controlled = self.target.controlled;
+        let (decided, at_most) = decide(requested, controlled);
+        let lowered = asked
+            .filter(|_| decided > decide(None, controlled).0)
+            .map(|(_, by)| by)
+            .or_else(|| {
+                let by_owner = decided > decide(requested, false).0;
+                by_owner.then(|| Suppressed::new(SuppressedBy::Owner, ""))
+            })
+            .filter(|_| suppressed.is_none());
         let action = suppressed.as_ref().map_or(decided, |_| Action::Ignore);
         Directive {
             action,
@@ -281,11 +293,7 @@ impl<'a> Resolved<'a> {
     fn softened(&self, section: &Section, action: Action) -> Action {
         let controlled = self.policy.setting(section, |settings| settings.controlled);
         match action {
-            Action::Deny | Action::Fix
-                if self.target.controlled && controlled != Some(Controlled::Judge) =>
-            {
-                Action::Warn
-            }
+            Action::Deny | Action::Fix if controlled != Some(Controlled::Judge) => Action::Warn,
             action => action,
         }
     }

@@ -49,6 +49,15 @@ const BUILT_IN_GROUPS: [&str; 17] = [
     "storage.k8s.io",
 ];
 
+/// What is known about the owner that an object names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OwnerLookup {
+    Real,
+    None,
+    /// It cannot be looked up: a custom resource, or a kind that is not watched.
+    Unknown,
+}
+
 impl Evaluation<'_> {
     /// Whether a controller sends the request, of the control plane or any other.
     pub(super) fn is_from_a_service_account(&self) -> bool {
@@ -64,28 +73,37 @@ impl Evaluation<'_> {
     /// if a service account sends the request. Files have no requester; their owner references are
     /// trusted.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
+        match self.found_owner(metadata) {
+            OwnerLookup::Real => true,
+            OwnerLookup::None => false,
+            OwnerLookup::Unknown => self.is_from_a_service_account(),
+        }
+    }
+
+    /// Whether a person keeps an owner that cannot be looked up. Anybody could have written it, so
+    /// it excuses only the faults that the stored object had already.
+    pub(super) fn keeps_unknown_owner(&self, metadata: &Metadata) -> bool {
+        let before = self.review.old.map(Object::metadata);
+        before.is_some_and(|before| before.controller == metadata.controller)
+            && self.found_owner(metadata) == OwnerLookup::Unknown
+    }
+
+    fn found_owner(&self, metadata: &Metadata) -> OwnerLookup {
         let Some(owner) = metadata.controller.as_deref().filter(|owner| can_own(owner)) else {
-            return false;
+            return OwnerLookup::None;
         };
-        let Some(account) = self.review.document.requester() else {
-            return true;
-        };
-        if is_control_plane(&account) {
-            return true;
+        if self.review.document.requester().is_none_or(|account| is_control_plane(&account)) {
+            return OwnerLookup::Real;
         }
         let view = self.facts.view;
         let there = WorkloadKind::find(&owner.kind, owner.group())
             .map(|kind| view.workload(kind, &metadata.namespace, &owner.name));
         match there {
-            Some(Lookup::Found(there)) => !there.metadata.uid.contradicts(owner.uid),
-            Some(Lookup::Absent) => false,
-            // The owner reference was judged when it was written.
-            Some(Lookup::NotSynced) | None => {
-                let before = self.review.old.map(Object::metadata);
-                is_service_account(&account)
-                    || self.review.scaled.is_some()
-                    || before.is_some_and(|before| before.controller == metadata.controller)
+            Some(Lookup::Found(there)) if !there.metadata.uid.contradicts(owner.uid) => {
+                OwnerLookup::Real
             }
+            Some(Lookup::Found(_) | Lookup::Absent) => OwnerLookup::None,
+            Some(Lookup::NotSynced) | None => OwnerLookup::Unknown,
         }
     }
 

@@ -55,6 +55,7 @@ impl Evaluation<'_> {
                 existing: &existing,
                 mode: self.review.mode,
                 owner: metadata.controller.as_deref().filter(|_| controlled),
+                keeps_unknown_owner: self.keeps_unknown_owner(metadata),
                 ship_now: OnceCell::new(),
             };
             self.findings_in_mode(&capped, previous, hazards, &decisions)
@@ -289,6 +290,8 @@ pub(super) struct Decisions<'a> {
     mode: Mode,
     /// The controller that owns the workload.
     owner: Option<&'a Controller>,
+    /// Whether the owner may be one and excuses the faults that were there before.
+    keeps_unknown_owner: bool,
     /// The command after which the update passes; computed on first use.
     ship_now: OnceCell<Option<&'static ShipNow>>,
 }
@@ -310,7 +313,8 @@ impl Decisions<'_> {
     pub(super) fn of(&self, hazard: &Hazard) -> Directive {
         let mut decision = self.resolved.decide(hazard);
         let existing = self.existing(hazard);
-        if existing.is_some_and(|existing| !existing.hits_this_rollout) {
+        let is_excused = self.keeps_unknown_owner && self.resolved.object_may_override;
+        if existing.is_some_and(|existing| is_excused || !existing.hits_this_rollout) {
             decision.action = decision.action.max(Action::Warn);
             decision.without_remedy = decision.without_remedy.max(Action::Warn);
             decision.lowered = None;

@@ -51,30 +51,47 @@ struct Place<'c> {
     headers: HeaderMap,
 }
 
-/// Downloads the newest version of the chart that fits.
+/// Downloads the newest version of the chart that fits. A digest, in the URL or as the version, is
+/// the digest of the manifest.
 pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<Download, Reason> {
     let wrong = || no_url(url);
     let rest = url.strip_prefix("oci://").ok_or_else(wrong)?;
     let (registry, path) = rest.split_once('/').ok_or_else(wrong)?;
+    let (path, pinned) = match path.split_once('@') {
+        Some((path, digest)) => (path, Some(digest)),
+        None => (path, None),
+    };
     let (path, tagged) = match path.split_once(':') {
         Some((path, tag)) => (path, Some(tag)),
         None => (path, None),
     };
+    if !is_repository(path) {
+        return Err(wrong());
+    }
     // As in Helm, a registry on this machine has no certificate.
     let is_local = registry.starts_with("127.0.0.1:") || registry.starts_with("localhost:");
     let scheme = if is_local { "http" } else { "https" };
     let base = format!("{scheme}://{registry}/v2/{path}");
     let mut place =
         Place { client, host: host(&base)?, base, headers: credentials::of_registry(registry) };
-    let tag = match tagged {
-        Some(tag) => tag.to_owned(),
+    let reference = match pinned.or(tagged) {
+        Some(reference) => reference.to_owned(),
         None => place.tag(url, version).await?,
     };
-    let manifest: Manifest = place.json(&format!("manifests/{tag}")).await?;
+    let is_pinned = is_digest(&reference);
+    if !is_pinned && !is_tag(&reference) {
+        return Err(wrong());
+    }
+    let (manifest_url, manifest) = place.answer(&format!("manifests/{reference}")).await?;
+    let found = digest(&manifest);
+    if is_pinned && found != reference {
+        return Err(wrong_digest(&manifest_url, &found, &reference));
+    }
+    let manifest: Manifest = from_json(&manifest_url, &manifest)?;
     let layer = manifest
         .layers
         .iter()
-        .find(|layer| layer.media_type == CHART)
+        .find(|layer| layer.media_type == CHART && is_digest(&layer.digest))
         .ok_or_else(|| format!("{url} is not a chart"))?;
     let blob = format!("{}/blobs/{}", place.base, layer.digest);
     let bytes = place.get(&blob, MAX_CHART).await?;
@@ -82,8 +99,40 @@ pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<D
     if found != layer.digest {
         return Err(wrong_digest(&blob, &found, &layer.digest));
     }
-    let url = format!("{url}:{tag}");
+    let separator = if is_pinned { '@' } else { ':' };
+    let url = format!("oci://{registry}/{path}{separator}{reference}");
     Ok(Download { bytes, url })
+}
+
+/// Whether the path is a `<name>` of the distribution specification ("Pulling manifests").
+fn is_repository(path: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    path.split('/').all(|part| {
+        part.starts_with(is_plain)
+            && part.ends_with(is_plain)
+            && part.split(is_plain).all(|separator| {
+                matches!(separator, "." | "_" | "__") || separator.bytes().all(|byte| byte == b'-')
+            })
+    })
+}
+
+/// Whether the text is a tag, a `<reference>` of the distribution specification.
+fn is_tag(text: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.len() <= 128
+        && text.starts_with(is_word)
+        && text.chars().all(|c| is_word(c) || c == '.' || c == '-')
+}
+
+/// Whether the text is a SHA-256 digest. Registries may offer others, which charts do not use.
+fn is_digest(text: &str) -> bool {
+    text.strip_prefix("sha256:").is_some_and(|hex| {
+        hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+fn from_json<T: DeserializeOwned>(url: &str, bytes: &[u8]) -> Result<T, Reason> {
+    serde_json::from_slice(bytes).map_err(|_| format!("{url} is not JSON of a registry").into())
 }
 
 impl Place<'_> {
@@ -98,14 +147,15 @@ impl Place<'_> {
         if is_exact || version.starts_with("sha256:") {
             return Ok(version.replace('+', "_"));
         }
-        let tags: Tags = self.json("tags/list").await?;
+        let (list, tags) = self.answer("tags/list").await?;
+        let tags: Tags = from_json(&list, &tags)?;
         let versions: Vec<String> = tags.tags.iter().map(|tag| tag.replace('_', "+")).collect();
         let found = best(versions.iter().map(String::as_str), version)?;
         found.map(|at| tags.tags[at].clone()).ok_or_else(|| no_version(url, "the chart", version))
     }
 
-    /// The content at the path, requested with a token if the registry requires one.
-    async fn json<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, Reason> {
+    /// The URL of the path and its content, requested with a token if the registry requires one.
+    async fn answer(&mut self, path: &str) -> Result<(String, Vec<u8>), Reason> {
         let accept = HeaderValue::from_static(MANIFEST);
         self.headers.insert(ACCEPT, accept);
         let url = format!("{}/{path}", self.base);
@@ -116,8 +166,7 @@ impl Place<'_> {
             self.authorize(challenge.unwrap_or_default()).await?;
         }
         let bytes = self.get(&url, MAX_ANSWER).await?;
-        serde_json::from_slice(&bytes)
-            .map_err(|_| format!("{url} is not JSON of a registry").into())
+        Ok((url, bytes))
     }
 
     /// Gets the token that the challenge `Bearer realm="…",service="…",scope="…"` requires.
@@ -145,5 +194,35 @@ impl Place<'_> {
             self.headers.insert(AUTHORIZATION, header);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_digest, is_repository, is_tag};
+
+    /// The grammar of the distribution specification, with words that would become other paths.
+    #[test]
+    fn words_of_references() {
+        for path in ["web", "charts/web", "a.b/c_d/e__f/g--h", "0/1"] {
+            assert!(is_repository(path), "{path}");
+        }
+        for path in [
+            "", "/web", "web/", "a//b", "..", "a/../b", "Web", "a..b", "a._b", "a?b", "a#b", "a%2e",
+        ] {
+            assert!(!is_repository(path), "{path}");
+        }
+        for tag in ["1.2.3", "_a", "v1.0_build.5"] {
+            assert!(is_tag(tag), "{tag}");
+        }
+        let long = "a".repeat(129);
+        for tag in ["", "..", "../x", "a/b", "-a", ".a", "a:b", "a?b", &*long] {
+            assert!(!is_tag(tag), "{tag}");
+        }
+        let digest = format!("sha256:{}", "0a".repeat(32));
+        assert!(is_digest(&digest));
+        for text in [&digest[7..], &digest[..70], &digest.to_uppercase(), "sha256:../x"] {
+            assert!(!is_digest(text), "{text}");
+        }
     }
 }

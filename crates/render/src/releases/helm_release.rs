@@ -60,7 +60,8 @@ impl<'s> Sources<'s> {
             Some("HelmChart") => self.of_spec(spec)?,
             _ => {
                 let url = text(spec, &["url"]).unwrap_or_default();
-                let version = ["semver", "tag", "digest"]
+                // A digest is the strongest, then a range (Flux's documentation, "OCIRepository").
+                let version = ["digest", "semver", "tag"]
                     .iter()
                     .find_map(|field| text(spec, &["ref", field]));
                 Chart::Remote(Remote::oci(url, version))

@@ -44,7 +44,7 @@ pub(super) struct AuditAnnotations {
     /// The suppressed findings: `RULE (REASON)`, several joined by `; `.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) suppressed: String,
-    /// The findings that an annotation lowers to a warning, in the same form.
+    /// The findings that an annotation or an owner lowers to a warning, in the same form.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) lowered: String,
 }

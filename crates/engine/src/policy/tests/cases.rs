@@ -123,6 +123,7 @@ fn each_case_is_decided_as_it_says() {
             let by = match suppression.by {
                 SuppressedBy::Object => "object".to_owned(),
                 SuppressedBy::Namespace => "namespace".to_owned(),
+                SuppressedBy::Owner => "owner".to_owned(),
                 SuppressedBy::Exemption { line } => format!("exemption {line}"),
             };
             (by, suppression.reason)
@@ -194,6 +195,7 @@ fn a_reason_is_shown_with_where_it_stands() {
         (SuppressedBy::Object, "agreed", "agreed"),
         (SuppressedBy::Namespace, "agreed", "agreed (namespace)"),
         (SuppressedBy::Namespace, "", "namespace"),
+        (SuppressedBy::Owner, "", "its owner"),
         (SuppressedBy::Exemption { line: 3 }, "agreed", "agreed (policy, line 3)"),
     ];
     for (by, reason, expected) in cases {
