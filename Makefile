@@ -247,7 +247,8 @@ page: ## Build the page on which a manifest is pasted, in target/page
 	@docs/site/playground/build target/page
 
 .PHONY: chart
-chart: ## Write the chart's README and its list of changes
+chart: ## Write the chart's copies of manifests, its README and its list of changes
+	manifests/chart/copy
 	manifests/chart/readme > manifests/chart/README.md
 	manifests/chart/changes
 
