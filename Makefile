@@ -47,12 +47,17 @@ WHOLE := e2e scenarios check explorer
 # As many suites with an API server can run as there are cores, and one suite more may run. Suites
 # without one start together with the first two, so that none waits while another could run.
 LONG := scenarios e2e check explorer kubernetes_sources playground diagnose oldest applying manifests faults admission_policies
-REST := fmt clippy deny prose $(LONG) $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
+REST := clippy deny $(LONG) $(filter-out $(LONG) $(filter-out $(WHOLE),$(FIRST)),$(ALL_TESTS)) rustdoc
 TESTS := target/tests
 SUITES_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
+.PHONY: quick
+quick: ## Tests of nearly every change, without a control plane, with what `make test` compiled
+	$(CARGO) --locked test --workspace --lib --bins --test verdicts --test check --test plain
+
+# What takes seconds comes before what is compiled.
 .PHONY: test
-test: ## Tests of a change, on one Kubernetes (a quarter of an hour at first, then minutes)
+test: fmt prose ## Tests of a change, on one Kubernetes (a quarter of an hour at first, then minutes)
 	@rm -rf $(TESTS)/first
 	@QUICK=1 SUITES="$(FIRST)" $(MAKE) --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) $(FIRST:%=first-%); \
 		status=$$?; tests/times $(TESTS)/first; exit $$status
@@ -98,17 +103,16 @@ rest-e2e: command = $(CARGO) --locked test --workspace --test e2e -- $(AGAIN)
 first-scenarios: command = env PLAY=first $(CARGO) --locked $(ROWS)
 rest-scenarios rest-selinux: export PLAY ?= once
 rest-oldest: command = env MINOR=$(OLDEST) PLAY=third $(CARGO) --locked $(ROWS)
-rest-fmt: command = $(CARGO) fmt --all --check
 rest-clippy: command = $(CARGO) --locked clippy --workspace --all-targets -- -D warnings
-rest-deny rest-prose: command = $(MAKE) --no-print-directory $*
+rest-deny: command = $(MAKE) --no-print-directory $*
 rest-rustdoc: command = env RUSTDOCFLAGS="-D warnings" $(CARGO) --locked doc --workspace --no-deps
 
 # The suites that need neither a control plane nor helm, and the prerequisites of each suite.
 ALONE := unit doc explorer serve https verdicts plain
 $(FIRST:%=first-%): first-compiled
 $(patsubst %,first-%,$(filter-out $(ALONE) check,$(FIRST))): first-plane
-$(patsubst %,rest-%,$(filter-out fmt clippy deny prose,$(REST))): rest-compiled
-$(patsubst %,rest-%,$(filter-out $(ALONE) fmt clippy deny prose playground rustdoc,$(REST))): control-plane
+$(patsubst %,rest-%,$(filter-out clippy deny,$(REST))): rest-compiled
+$(patsubst %,rest-%,$(filter-out $(ALONE) clippy deny playground rustdoc,$(REST))): control-plane
 
 .PHONY: $(FIRST:%=first-%) $(REST:%=rest-%)
 $(FIRST:%=first-%): first-%:
@@ -117,9 +121,12 @@ $(REST:%=rest-%): rest-%:
 	@tests/suite $(TESTS)/rest $* $(command)
 
 .PHONY: lint
-lint: deny prose ## Check formatting, clippy, the pages, and the dependencies' licences and sources
-	$(CARGO) fmt --all --check
+lint: fmt deny prose ## Check formatting, clippy, the pages, and the dependencies' licences and sources
 	$(CARGO) clippy --workspace --locked --all-targets -- -D warnings
+
+.PHONY: fmt
+fmt:
+	$(CARGO) fmt --all --check
 
 .PHONY: deny
 deny:
@@ -240,7 +247,8 @@ page: ## Build the page on which a manifest is pasted, in target/page
 	@docs/site/playground/build target/page
 
 .PHONY: chart
-chart: ## Write the chart's README and its list of changes
+chart: ## Write the chart's copies of manifests, its README and its list of changes
+	manifests/chart/copy
 	manifests/chart/readme > manifests/chart/README.md
 	manifests/chart/changes
 

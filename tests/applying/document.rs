@@ -33,7 +33,8 @@ pub(crate) fn check(name: &str, header: &str, rows: impl Iterator<Item = Row>) {
     }
     let _writing = WRITING.lock().unwrap();
     let page = std::fs::read_to_string(PAGE).unwrap();
-    let begin = format!("<!-- table {name}: APPLYING=write cargo test --test applying -->\n");
+    let begin =
+        format!("<!-- table {name}: APPLYING=write cargo test --workspace --test applying -->\n");
     let end = format!("<!-- end of table {name} -->\n");
     let place =
         page.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?)));
@@ -46,6 +47,6 @@ pub(crate) fn check(name: &str, header: &str, rows: impl Iterator<Item = Row>) {
     }
     assert_eq!(
         there, table,
-        "docs/evidence/applying.md says otherwise; APPLYING=write cargo test --test applying writes it"
+        "docs/evidence/applying.md says otherwise; APPLYING=write cargo test --workspace --test applying writes it"
     );
 }

@@ -1,7 +1,7 @@
 //! Remedy × way of applying × guard, played on a real control plane and written into
 //! `docs/evidence/applying.md`. The tests apply the program's own proposals, read from its output.
 //!
-//! `APPLYING=write cargo test --test applying` writes the tables anew.
+//! `APPLYING=write cargo test --workspace --test applying` writes the tables anew.
 
 #![allow(
     clippy::unwrap_used,

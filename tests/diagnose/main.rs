@@ -5,7 +5,7 @@
 //! behaviour ([`Mode`]). The guard does not see the requests that set a state up; it sees only the
 //! printed commands. `tests/printed/commands.md` lists them.
 //!
-//! `cargo test --test diagnose -- rollout` plays the states with that word in their names.
+//! `cargo test --workspace --test diagnose -- rollout` plays the states with that word in their names.
 
 #![allow(
     clippy::unwrap_used,

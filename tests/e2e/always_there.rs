@@ -1,6 +1,6 @@
 //! Runs every case again with the policies in the API server: as a user whose requests reach the
 //! guard's webhooks, and as one whose requests do not, as if the guard were down.
-//! `docs/evidence/always-there.md` has the table; `TABLE=write cargo test --test e2e -- policies`
+//! `docs/evidence/always-there.md` has the table; `TABLE=write cargo test --workspace --test e2e -- policies`
 //! writes it.
 
 use std::collections::BTreeMap;

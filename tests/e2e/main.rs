@@ -5,7 +5,7 @@
 //! functions. All share one control plane and one guard. Each has its own namespace, whose name
 //! chooses the policy (see [`guarded_cluster`]).
 //!
-//! `cargo test --test e2e -- StatefulSet` runs the cases with that word in their name.
+//! `cargo test --workspace --test e2e -- StatefulSet` runs the cases with that word in their name.
 
 #![allow(
     clippy::unwrap_used,

@@ -4,7 +4,7 @@
 //! The faults are played in sequence on one control plane, and their table is printed at the end. A
 //! row fails if a request got a wrong answer, or failed although a guard could have answered it.
 //!
-//! `cargo test --test faults -- SIGKILL` plays the faults with that word in their names.
+//! `cargo test --workspace --test faults -- SIGKILL` plays the faults with that word in their names.
 
 #![allow(
     clippy::unwrap_used,

@@ -16,6 +16,7 @@ use multi_attach_guard::cli::Cli;
 use serde_json::Value;
 use source::policy_file;
 
+use crate::harness;
 use crate::harness::output::{code, err, has, out};
 use crate::pages::blocks;
 use crate::release::release;
@@ -132,6 +133,74 @@ fn every_name_on_the_page_exists() {
     assert!(names.contains(&"rolling-update-overlap") && names.contains(&"multi-attach-guard-fix"));
     for name in names {
         assert!(known(name), "there is no {name}");
+    }
+}
+
+/// A Flux repository, and an app of cdk8s.
+const TOOLS: [(&str, &[(&str, &str)]); 2] = [
+    (
+        "flate",
+        &[
+            (
+                "clusters/production/apps.yaml",
+                "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n\
+                 metadata: {name: apps, namespace: flux-system}\n\
+                 spec:\n  interval: 10m\n  path: ./apps\n  prune: true\n  \
+                 sourceRef: {kind: GitRepository, name: flux-system}\n",
+            ),
+            (
+                "apps/kustomization.yaml",
+                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [web.yaml]\n",
+            ),
+        ],
+    ),
+    (
+        "cdk8s",
+        &[
+            ("cdk8s.yaml", "language: typescript\napp: node main.js\n"),
+            (
+                "main.js",
+                "const { App, Chart, ApiObject } = require('cdk8s');\n\
+                 const app = new App(), chart = new Chart(app, 'shop', { namespace: 'shop' });\n\
+                 const metadata = { name: 'web' }, labels = { app: 'web' };\n\
+                 const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'web' } }];\n\
+                 const volumeMounts = [{ name: 'data', mountPath: '/data' }];\n\
+                 const containers = [{ name: 'web', image: 'web', volumeMounts }];\n\
+                 const template = { metadata: { labels }, spec: { containers, volumes } };\n\
+                 new ApiObject(chart, 'claim', { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata,\n\
+                   spec: { accessModes: ['ReadWriteOnce'] } });\n\
+                 new ApiObject(chart, 'web', { apiVersion: 'apps/v1', kind: 'Deployment', metadata,\n\
+                   spec: { selector: { matchLabels: labels }, template } });\n\
+                 app.synth();\n",
+            ),
+        ],
+    ),
+];
+
+/// Each line of the page works as it is printed, if this machine has its program.
+#[test]
+fn what_other_tools_print_is_judged() {
+    let page = text("docs/gitops.md").replace("\\|", "|");
+    let built = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard")).parent().unwrap();
+    for (name, files) in TOOLS {
+        let tool = harness::or_skip!(harness::require_tool(name)).canonicalize().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let example = text("examples/web.yaml");
+        for (file, content) in files.iter().chain([&("apps/web.yaml", &*example)]) {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let line = spans(&page).find(|span| span.starts_with(&format!("{name} "))).unwrap();
+        let modules = tool.ancestors().find(|folder| folder.ends_with("node_modules"));
+        let inherited = std::env::var("PATH").unwrap();
+        let path = format!("{}:{}:{inherited}", tool.parent().unwrap().display(), built.display());
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &format!("git init --quiet && {line}")]).current_dir(&folder);
+        bash.env("PATH", path).env("NODE_PATH", modules.unwrap_or(Path::new("")));
+        let judged = bash.output().unwrap();
+        has(out(&judged), "[rolling-update-overlap]: Deployment shop/web");
+        has(out(&judged), "2 objects checked in 1 file.");
     }
 }
 

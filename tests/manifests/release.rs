@@ -219,6 +219,18 @@ fn a_signature_is_verified_as_it_is_documented() {
         assert!(!changed.status.success(), "{command}: {changed:?}");
         fs::write(&sums, &sum).unwrap();
     }
+    release(folder.path(), "#!/bin/sh\n");
+    assert!(run(repository(".ci/sign").to_str().unwrap(), &["."]).status.success());
+    let fetch = format!(
+        "SHA256= VERSION= PUBLIC_KEY=cosign.pub DOWNLOADS=file://$PWD {} fetched",
+        repository(".ci/fetch").display()
+    );
+    let genuine = run("bash", &["-c", &fetch]);
+    assert!(genuine.status.success(), "{genuine:?}");
+    fs::write(&sums, [fs::read(&sums).unwrap(), b"\n".to_vec()].concat()).unwrap();
+    let changed = run("bash", &["-c", &fetch]);
+    assert!(!changed.status.success());
+    has(err(&changed), "SHA256SUMS is not signed by cosign.pub");
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod right_manifests;
 mod running;
 #[path = "../harness/serving.rs"]
 mod serving;
+mod skills;
 #[cfg(unix)]
 mod terminal;
 #[path = "../written/mod.rs"]

@@ -2,7 +2,7 @@
 //!
 //! `tests/data/promises.txt` lists those of the last release. A removed entry is a breaking change,
 //! and CHANGELOG.md must name it in backticks under Unreleased. After a release, `PROMISES=write
-//! cargo test --test plain promises` writes the new list.
+//! cargo test --workspace --test plain promises` writes the new list.
 
 use std::collections::BTreeSet;
 use std::fs;

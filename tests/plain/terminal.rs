@@ -1,7 +1,7 @@
 //! The output in a terminal: the pictures of the documentation, and manifests that are hard to show
 //! in a narrow window.
 //!
-//! `PICTURES=write cargo test --test plain terminal` writes the pictures.
+//! `PICTURES=write cargo test --workspace --test plain terminal` writes the pictures.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -164,7 +164,7 @@ fn the_pictures_show_what_is_printed() {
         }
         assert!(
             fs::read_to_string(&file).is_ok_and(|picture| picture == drawn),
-            "{} is not what is printed; PICTURES=write cargo test --test plain terminal draws it",
+            "{} is not what is printed; PICTURES=write cargo test --workspace --test plain terminal draws it",
             file.display()
         );
     }

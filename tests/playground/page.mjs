@@ -57,6 +57,12 @@ const tab = async (page, wanted) => {
   }
   assert.fail(`${wanted} cannot be reached by Tab`);
 };
+/** Sets the text at once: typing a long one takes a browser minutes. */
+const replace = (page, text) =>
+  page.evaluate((text) => {
+    document.querySelector("#text").value = text;
+    document.querySelector("#text").dispatchEvent(new Event("input"));
+  }, text);
 const base64url = (bytes) => bytes.toString("base64url");
 const packed = (held) => base64url(deflateRawSync(JSON.stringify(held)));
 
@@ -74,6 +80,22 @@ step("the example, its line, its links and its repair are shown", async (page) =
   await page.selectOption("#cluster", "k3s");
   await says(page, /^No findings/);
   assert.equal(await page.locator("#repair").isHidden(), true);
+});
+
+step("right manifests are there to start from", async (page) => {
+  await judged(page);
+  const titles = await page.locator("#start option").allTextContents();
+  assert.equal(titles.length, 8);
+  assert.equal(await page.inputValue("#start"), titles[0]);
+  for (const title of titles.slice(1)) {
+    await page.selectOption("#start", title);
+    await says(page, /^No findings/);
+    await page.fill("#text", "");
+    await says(page, /Paste a manifest/);
+    assert.equal(await page.inputValue("#start"), "");
+  }
+  await page.selectOption("#start", titles[0]);
+  await says(page, /^1 error/);
 });
 
 step("nothing is sent, whatever is done", async (page) => {
@@ -231,10 +253,7 @@ for (const [what, text, words] of [
 ]) {
   step(`a text that is bad: ${what}`, async (page) => {
     await judged(page);
-    await page.evaluate((text) => {
-      document.querySelector("#text").value = text;
-      document.querySelector("#text").dispatchEvent(new Event("input"));
-    }, text);
+    await replace(page, text);
     await says(page, words);
     assert.equal(await page.locator("#found img, #found script").count(), 0);
     await page.fill("#text", claim("a") + deployment("a"));
@@ -277,6 +296,20 @@ step("1,000 lines are judged", async (page) => {
   await page.fill("#text", text);
   await says(page, /^71 errors/);
   console.log(`${text.split("\n").length} lines: ${await status(page).textContent()}`);
+});
+
+step("60,000 short lines are numbered, and one line after them", async (page) => {
+  await judged(page);
+  await replace(page, `${deployment("a")}---\n${"#\n".repeat(60_000)}${claim("a").replace("---\n", "")}`);
+  await says(page, /^1 error/);
+  const numbers = await page.locator("#lines").evaluate((it) => it.innerText.split("\n").map(Number));
+  assert.deepEqual(numbers, Array.from({ length: numbers.length }, (_, at) => at + 1));
+  assert.ok(numbers.length > 60_000);
+  const heights = await page.evaluate(() => ["lines", "text"].map((id) => document.getElementById(id).scrollHeight));
+  assert.ok(Math.abs(heights[0] - heights[1]) < 40, heights);
+  await replace(page, "a: b");
+  await says(page, /^No findings/);
+  assert.equal(await page.locator("#lines").textContent(), "1");
 });
 
 for (const colorScheme of ["light", "dark"]) {

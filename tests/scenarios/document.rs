@@ -30,7 +30,7 @@ pub(crate) fn check() -> Result<(), String> {
         None if old == new => Ok(()),
         _ => Err(format!(
             "docs/evidence/ground-truth.md is not what tests/ground-truth.yaml says, first here: \
-             {differing:?}. Run GROUND_TRUTH=write cargo test --test scenarios -- tables"
+             {differing:?}. Run GROUND_TRUTH=write cargo test --workspace --test scenarios -- tables"
         )),
     }
 }

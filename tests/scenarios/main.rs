@@ -11,7 +11,7 @@
 //! nodes are tainted and the pods tolerate the taint, which keeps scenarios apart for both the
 //! scheduler and the guard.
 //!
-//! `cargo test --test scenarios -- S1` plays the scenarios whose name contains `S1`. Random
+//! `cargo test --workspace --test scenarios -- S1` plays the scenarios whose name contains `S1`. Random
 //! clusters are played too: see [`random`].
 
 #![allow(

@@ -1,12 +1,13 @@
-// The page: passes the pasted text to the program, and shows the answers. PROGRAM (base64 of gzip)
-// and bindgen() are in playground-program.js.
+// The page: passes the pasted text to the program, and shows the answers. PROGRAM (base64 of gzip),
+// bindgen() and RIGHT (titles and texts of right manifests) are in playground-program.js.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
 const COMMAND = "The command line does the same: multi-attach-guard check FILE.";
 /** The maximum length of a text. With more, the page would not respond at once. */
 const MOST = 300_000;
-const EXAMPLE = $("text").value;
+/** The texts to start from: the one in the box, and RIGHT, which the build made. */
+const STARTS = [["the fault", $("text").value], ...RIGHT];
 const OWN = "own";
 
 let compiled;
@@ -53,11 +54,22 @@ async function unpack(base64) {
   return through(bytes, new DecompressionStream("gzip"));
 }
 
+/** The bytes in pieces: a stream unpacks each piece as a whole, before anybody can cancel it. */
+function pieces(bytes) {
+  let at = 0;
+  return new ReadableStream({
+    pull(controller) {
+      if (at >= bytes.length) return controller.close();
+      controller.enqueue(bytes.subarray(at, (at += 16 << 10)));
+    },
+  });
+}
+
 /** The bytes of a stream, or an error if there are more than `most`. */
 async function through(bytes, stream, most = Infinity) {
   const parts = [];
   let length = 0;
-  for (const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader(); ; ) {
+  for (const reader = pieces(bytes).pipeThrough(stream).getReader(); ; ) {
     const { done, value } = await reader.read();
     if (done) return new Uint8Array(await new Blob(parts).arrayBuffer());
     length += value.length;
@@ -81,17 +93,23 @@ function guard(event) {
   say(tooLong(letters));
 }
 
-/** Writes the line numbers, and marks those of findings. */
+/** Writes the line numbers, and marks those of findings: only these are elements. */
 function number(findings) {
   const count = $("text").value.length > MOST ? 0 : $("text").value.split("\n").length;
-  const numbers = $("lines").children;
-  while (numbers.length > count) $("lines").lastChild.remove();
-  $("lines").append(...Array.from({ length: count - numbers.length }, (_, at) => make("b", {}, `${numbers.length + at + 1}`)));
-  for (const marked of $("lines").querySelectorAll("[class]")) marked.removeAttribute("class");
   // The gravest findings come first.
-  for (const { line, severity } of findings.toReversed()) {
-    if (numbers[line - 1]) numbers[line - 1].className = severity;
+  const severities = new Map(findings.toReversed().map(({ line, severity }) => [line, severity]));
+  const parts = [];
+  let next = 1;
+  const until = (end) => {
+    parts.push(Array.from({ length: end - next }, (_, at) => next + at).join("\n"));
+    next = end + 1;
+  };
+  for (const line of [...severities.keys()].sort((one, other) => one - other)) {
+    until(line);
+    parts.push(make("b", { className: severities.get(line) }, `${line}`));
   }
+  until(count + 1);
+  $("lines").replaceChildren(...parts);
   $("lines").scrollTop = $("text").scrollTop;
 }
 
@@ -163,6 +181,8 @@ function check() {
   clearTimeout(repairing);
   clearTimeout(waiting);
   waiting = undefined;
+  // So that a changed text can be replaced by the one that it came from.
+  if (STARTS[$("start").selectedIndex]?.[1] !== text) $("start").selectedIndex = -1;
   $("found").replaceChildren();
   $("repair").hidden = true;
   const long = Math.max(text.length, facts.length);
@@ -314,6 +334,7 @@ async function begin() {
     ...clusters.map(({ name, title }) => make("option", { value: name }, title)),
     make("option", { value: OWN }, "own facts"),
   );
+  $("start").append(...STARTS.map(([title]) => make("option", {}, title)));
   choose();
   const own = () => {
     $("cluster").value = OWN;
@@ -329,7 +350,7 @@ async function begin() {
     ["cluster", "change", () => (choose(), check())],
     ["text", "scroll", () => ($("lines").scrollTop = $("text").scrollTop)],
     ["share", "click", share],
-    ["example", "click", () => (($("text").value = EXAMPLE), check())],
+    ["start", "change", () => (([, $("text").value] = STARTS[$("start").selectedIndex]), check())],
     ["copy", "click", () => copy(repaired, "The repaired text is copied.")],
     ["use", "click", () => (($("text").value = repaired), check(), $("text").focus())],
   ]) {

@@ -6,9 +6,6 @@ app.kubernetes.io/name: multi-attach-guard
 {{- define "documents" -}}
 {{- $namespace := .context.Release.Namespace -}}
 {{- $text := .context.Files.Get (printf "files/%s" .file) -}}
-{{- if not $text -}}
-{{- fail (printf "files/%s is missing: the links in files/ lead to the folders beside the chart; take the whole repository, or what `helm package` made of it" .file) -}}
-{{- end -}}
 {{- $text = $text | replace "namespace: multi-attach-guard" (printf "namespace: %q" $namespace) -}}
 {{- $text = $text | replace "multi-attach-guard.multi-attach-guard.svc" (printf "multi-attach-guard.%s.svc" $namespace) -}}
 {{- $documents := list -}}

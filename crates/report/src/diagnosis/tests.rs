@@ -511,7 +511,7 @@ fn says_what_is_explained(words: &str) {
     assert_eq!(
         there.trim(),
         expected.trim(),
-        "docs/runbook.md is not what crates/doctor/src/messages.yaml says; MESSAGES=write cargo test -p report runbook writes it"
+        "docs/runbook.md is not what crates/doctor/src/messages.yaml says; MESSAGES=write cargo test --workspace --lib -- runbook writes it"
     );
 }
 
