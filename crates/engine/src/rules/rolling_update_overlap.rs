@@ -5,8 +5,8 @@
 //! A Deployment with the strategy `RollingUpdate` (the default), whose pods use an exclusive volume
 //! and may land on different nodes. The outcome is `deadlock` if a new pod must be ready before the
 //! old pods stop, else `delay`. With one replica it is a deadlock if `maxUnavailable` comes to 0 and
-//! `maxSurge` to 1 or more; with several, unless all of them may be unavailable. With 0 replicas it
-//! is judged as with one, by this rule and all others.
+//! `maxSurge` to 1 or more; with several, unless all of them may be unavailable.
+//! 0 replicas count as 1.
 //!
 //! Also a DeploymentConfig of OpenShift with the strategy `Rolling`, a CloneSet of OpenKruise, and
 //! a Rollout of Argo Rollouts. `blueGreen`, and a canary with `trafficRouting`, start all new pods
