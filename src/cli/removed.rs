@@ -8,7 +8,11 @@ const REMOVED: [(&str, &str, &str); 4] = [
     (
         "",
         "migrate",
-        "`migrate` is gone: docs/migrate.md has the steps, and `multi-attach-guard capabilities` says which StorageClass can give ReadWriteMany.",
+        concat!(
+            "`migrate` is gone: ",
+            env!("CARGO_PKG_REPOSITORY"),
+            "/blob/main/docs/migrate.md has the steps, and `multi-attach-guard capabilities` says which StorageClass can give ReadWriteMany."
+        ),
     ),
     (
         "diagnose",

@@ -287,11 +287,11 @@ fn workloads() -> Vec<Workload> {
     near.flat_map(apart).collect()
 }
 
-/// Every kind, strategy and size.
+/// Every kind, strategy and size. What has no pods is judged as with one.
 fn kinds() -> Vec<Workload> {
     let most = u8::try_from(NODES).unwrap();
     let mut all = vec![Workload::new(Kind::DaemonSet, 0)];
-    for replicas in 0..=most {
+    for replicas in 1..=most {
         let deployments = strategies(replicas).map(Kind::Deployment);
         let jobs = (1..=2).map(|completions| Kind::Job { completions });
         let sets = [Kind::StatefulSet, Kind::ReplicaSet];

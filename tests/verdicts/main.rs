@@ -380,10 +380,12 @@ fn assert_names_the_change(finding: &Finding) {
     let words: Vec<&str> = step.split_whitespace().skip(1).collect();
     let beginning = words[..words.len().min(3)].join(" ");
     let (_, brief) = finding.brief.split_once("; ").unwrap_or_default();
-    let in_short = step.contains("pod affinity") || step.contains("podAffinity");
+    let in_short = ["pod affinity", "podAffinity", "nodeSelector"].map(|way| step.contains(way));
     let is_named = (!brief.is_empty() && warning.contains(brief))
         || warning.contains(&beginning)
-        || (in_short && warning.contains("keep both on one node (podAffinity)"));
+        || (in_short.contains(&true) && warning.contains("; keep both on one node ("))
+        // Without room for both, the other workload is named and not the change.
+        || warning.contains(" is also used by ");
     assert!(is_named, "{warning} lacks: {step}");
 }
 

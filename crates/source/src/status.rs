@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Mutex;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 use engine::model::object::ObjectKind;
@@ -49,6 +49,23 @@ pub enum Link {
     },
     /// It does not serve the resource.
     NotServed,
+}
+
+/// The time from the beginning of an outage in which the API server is back and has loaded the
+/// roles. Until then it refuses everything.
+const LOADING_ROLES: SignedDuration = SignedDuration::from_mins(5);
+
+impl Link {
+    /// The link after the API server has refused to list or watch. After an outage it may not have
+    /// loaded the roles yet.
+    pub(super) fn after_refusal(&self, reason: String, now: Timestamp) -> Self {
+        match self {
+            Self::Disconnected { since, .. } if now.duration_since(*since) < LOADING_ROLES => {
+                Self::Disconnected { since: *since, reason }
+            }
+            _ => Self::Forbidden { reason },
+        }
+    }
 }
 
 impl KindStatus {
@@ -195,6 +212,28 @@ impl Statuses {
         };
         if change(&mut lock(state)) {
             self.changed.send_replace(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_asked_for_only_where_the_roles_are_loaded() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let lost = |second| Link::Disconnected { since: at(second), reason: "why".to_owned() };
+        let forbidden = || Link::Forbidden { reason: "why".to_owned() };
+        for (before, expected) in [
+            (Link::Connecting, forbidden()),
+            (Link::Connected, forbidden()),
+            (lost(-199), lost(-199)),
+            (lost(-200), forbidden()),
+            (forbidden(), forbidden()),
+        ] {
+            let after = before.after_refusal("why".to_owned(), at(100));
+            assert_eq!(after, expected, "{before:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::pin::pin;
 
 use futures_util::StreamExt;
+use jiff::Timestamp;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client};
@@ -127,7 +128,7 @@ fn record(kind: ObjectKind, error: &watcher::Error, statuses: &Statuses) {
         Some(status) if status.code == 410 => {}
         Some(status) if matches!(status.code, 401 | 403) => {
             let reason = status.message.clone();
-            statuses.link(kind, |_| Link::Forbidden { reason });
+            statuses.link(kind, |link| link.after_refusal(reason, Timestamp::now()));
         }
         Some(status) if status.code == 404 => statuses.link(kind, |_| Link::NotServed),
         Some(status) => statuses.disconnected(kind, status.message.clone()),

@@ -177,7 +177,7 @@ impl<'c> Audited<'c> {
             let member = &self.members[entry.number];
             let document = entry.document.as_ref();
             for finding in entry.verdict.findings {
-                let mut located = Located::new(member.qualified(finding), None);
+                let mut located = Located::new(finding, None);
                 let repair = document
                     .and_then(|document| self.repair(entry.number, &located.finding, document));
                 located.owner =

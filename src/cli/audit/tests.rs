@@ -123,7 +123,7 @@ fn a_deployment_without_pods_is_judged_as_it_will_be() {
     let report = at_zero("RollingUpdate");
     assert_eq!(found(&report), ["Deployment shop/web rolling-update-overlap"]);
     let finding = &report.findings[0].finding;
-    assert!(finding.message.ends_with("is judged as with one."), "{}", finding.message);
+    assert!(finding.message.contains(" and is judged as with one. "), "{}", finding.message);
     assert_eq!(found(&at_zero("Recreate")), [] as [&str; 0]);
 }
 

@@ -160,7 +160,8 @@ impl Writer {
             };
             tracing::warn!(
                 reason,
-                "{what}. docs/always-there.md says what --admission-policies needs."
+                "{what}. {}/blob/main/docs/always-there.md says what --admission-policies needs.",
+                env!("CARGO_PKG_REPOSITORY"),
             );
         }
         *fault = reason;

@@ -259,7 +259,7 @@ fn kind(second: bool) -> BoxedStrategy<Kind> {
 fn pods(second: bool) -> impl Strategy<Value = Pods> {
     (
         kind(second),
-        prop_oneof![1 => Just(0u8), 14 => Just(1), 4 => Just(2), 1 => Just(3)],
+        prop_oneof![14 => Just(1u8), 4 => Just(2), 1 => Just(3)],
         place(),
         prop::bool::weighted(0.4),
         prop::option::weighted(0.5, near(second)),
@@ -299,7 +299,7 @@ fn changed() -> impl Strategy<Value = Change> {
         2 => prop::option::of(near(false)).prop_map(Change::Near),
         1 => Just(Change::Toleration),
         1 => kind(false).prop_map(Change::Kind),
-        1 => (0..3u8).prop_map(Change::Replicas),
+        1 => (1..3u8).prop_map(Change::Replicas),
     ]
 }
 

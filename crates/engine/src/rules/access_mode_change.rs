@@ -80,9 +80,13 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
 /// The advice for other modes, for which the data must be copied.
 fn with_copy(review: &ClaimReview<'_>) -> String {
     let spec = &review.claim.spec;
-    let class = messages::who_shares(review.facts, spec.volume_mode);
+    let class = messages::class_that_shares(review.facts, spec.volume_mode)
+        .map_or_else(String::new, |class| format!(" {class} can give ReadWriteMany."));
     let steps = if spec.access_modes.contains(AccessMode::ReadWriteMany) {
-        "docs/migrate.md has the steps to a ReadWriteMany claim beside this one, the copy and the way back included. "
+        concat!(
+            env!("CARGO_PKG_REPOSITORY"),
+            "/blob/main/docs/migrate.md has the steps to a ReadWriteMany claim beside this one, the copy and the way back included. "
+        )
     } else {
         ""
     };

@@ -55,7 +55,7 @@
 //! # Silent on
 //!
 //! Scaling down. Workloads that are not there, that have the same hazard without the autoscaler,
-//! or that have no replicas, which a HorizontalPodAutoscaler leaves alone. Autoscalers that never
+//! or that have no replicas, which a new HorizontalPodAutoscaler leaves alone. Autoscalers that never
 //! scale up (`selectPolicy: Disabled`), and a ScaledObject that is paused.
 
 use super::{Hazard, On, Outcome, Rule, Scaling, messages};

@@ -277,15 +277,9 @@ pub(super) fn shared_class(analysis: &Analysis<'_>) -> String {
     })
 }
 
-/// As `shared_class`, in one clause, for volumes of that mode.
-pub(super) fn who_shares(facts: Facts<'_>, mode: VolumeMode) -> String {
-    class_that_shares(facts, mode)
-        .map_or_else(String::new, |class| format!(" {class} can give ReadWriteMany."))
-}
-
 /// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for
 /// that volume mode, by name. A class from checked files may not be in the cluster.
-fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
+pub(super) fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
     let partial = facts.view.overlay().partial;
     let whose = if partial { "" } else { " of this cluster" };
     let shares = |class: &&StorageClass| {

@@ -2,11 +2,11 @@
 //!
 //! # Fires on
 //!
-//! A Deployment with at least one replica and the strategy `RollingUpdate` (the default), whose
-//! pods use an exclusive volume and may land on different nodes. The outcome is `deadlock` if a
-//! new pod must be ready before the old pods stop, else `delay`. With one replica it is a deadlock
-//! if `maxUnavailable` comes to 0 and `maxSurge` to 1 or more; with several, unless all of them
-//! may be unavailable.
+//! A Deployment with the strategy `RollingUpdate` (the default), whose pods use an exclusive volume
+//! and may land on different nodes. The outcome is `deadlock` if a new pod must be ready before the
+//! old pods stop, else `delay`. With one replica it is a deadlock if `maxUnavailable` comes to 0 and
+//! `maxSurge` to 1 or more; with several, unless all of them may be unavailable.
+//! 0 replicas count as 1.
 //!
 //! Also a DeploymentConfig of OpenShift with the strategy `Rolling`, a CloneSet of OpenKruise, and
 //! a Rollout of Argo Rollouts. `blueGreen`, and a canary with `trafficRouting`, start all new pods
@@ -71,8 +71,7 @@
 //!
 //! Volumes with ReadWriteMany or ReadOnlyMany, drivers that do not attach
 //! (`attachRequired: false`), ReadWriteOncePod (see `single-pod-volume`), pods
-//! that cannot be on two nodes, Deployments with no replicas, and a DeploymentConfig
-//! with the strategy `Custom`.
+//! that cannot be on two nodes, and a DeploymentConfig with the strategy `Custom`.
 
 use super::{Certainty, Hazard, On, Outcome, Rule, messages, strategies};
 use crate::analysis::constraints::affinity_would_hold;

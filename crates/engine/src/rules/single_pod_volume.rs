@@ -47,7 +47,7 @@
 //!
 //! # Silent on
 //!
-//! Rollouts that may stop the old pod first, and Deployments with no replicas.
+//! Rollouts that may stop the old pod first.
 
 use super::{Hazard, On, Outcome, Rule, messages, strategies};
 use crate::analysis::Analysis;

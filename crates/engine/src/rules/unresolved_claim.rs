@@ -57,7 +57,7 @@
 //! # Silent on
 //!
 //! Workloads for which the answer makes no difference: one pod that is never replaced while it
-//! runs, pods that cannot be on two nodes, no replicas. A class outside the checked files: its
+//! runs, and pods that cannot be on two nodes. A class outside the checked files: its
 //! volumes are what its name says for sure, or else attached ones. Those findings are likely or
 //! assumed, under their own rules.
 

@@ -198,21 +198,28 @@ fn unsupported(
     let class = format!("StorageClass \"{}\"", class.metadata.name);
     Some(match support {
         Support::Supported | Support::Unknown => return None,
-        Support::Refused { modes } => Hazard {
-            what: format!(
-                "it asks for {modes}, but {class} ({driver}) cannot give that for volumeMode {volume_mode}, so the claim stays Pending, or gets a volume that does not keep the promise."
-            ),
-            advice: format!(
-                "Ask for an access mode the class can give, or use another class.{}",
-                if modes.contains(AccessMode::ReadWriteMany) {
-                    messages::who_shares(facts, volume_mode)
-                } else {
-                    String::new()
-                }
-            ),
-            brief: format!("{class} cannot give {modes}"),
-            ..hazard(claim, Outcome::Stuck, modes)
-        },
+        Support::Refused { modes } => {
+            let shared = messages::class_that_shares(facts, volume_mode)
+                .filter(|_| modes.contains(AccessMode::ReadWriteMany));
+            let [advice, step] = match shared {
+                Some(shared) => [
+                    format!("Use {shared}, which can give ReadWriteMany, or ask for an access mode that {class} can give."),
+                    format!("; use {shared}"),
+                ],
+                None => [
+                    "Ask for an access mode the class can give, or use another class.".to_owned(),
+                    String::new(),
+                ],
+            };
+            Hazard {
+                what: format!(
+                    "it asks for {modes}, but {class} ({driver}) cannot give that for volumeMode {volume_mode}, so the claim stays Pending, or gets a volume that does not keep the promise."
+                ),
+                advice,
+                brief: format!("{class} cannot give {modes}{step}"),
+                ..hazard(claim, Outcome::Stuck, modes)
+            }
+        }
         Support::NotAsConfigured { modes, hint } => Hazard {
             what: format!(
                 "it asks for {modes}, which {class} ({driver}) does not give for volumeMode {volume_mode} as things are: {hint}."

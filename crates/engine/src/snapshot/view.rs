@@ -382,7 +382,7 @@ impl<'a> View<'a> {
     }
 
     /// The Rollouts that take their pod template from the workload.
-    fn rollouts_of(&self, workload: &Workload) -> Vec<&'a Workload> {
+    pub(crate) fn rollouts_of(&self, workload: &Workload) -> Vec<&'a Workload> {
         let is_source = |rollout: &&Workload| {
             rollout.metadata.namespace == workload.metadata.namespace
                 && rollout

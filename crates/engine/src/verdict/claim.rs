@@ -1,7 +1,10 @@
 //! Judging a claim, alone and with the workloads that wait for it.
 
+use std::borrow::Cow;
+
 use hashbrown::HashSet;
 
+use super::scaling::as_judged;
 use super::{Evaluation, Finding, Verdict};
 use crate::analysis::{Analysis, Facts};
 use crate::model::claim::Claim;
@@ -37,7 +40,8 @@ impl Evaluation<'_> {
         let overlay = Overlay { nearer, ..*view.overlay() };
         let facts = Facts { view: view.with(&overlay), ..self.facts };
         let mut reported = HashSet::new();
-        for workload in waiting {
+        for stored in waiting {
+            let workload = &*as_judged(Cow::Borrowed(stored), facts);
             if !workload.has_pods() || view.workload_turn(workload) != Turn::Never {
                 continue;
             }

@@ -46,7 +46,7 @@ impl Evaluation<'_> {
             (Object::Workload(new), Some(Object::Workload(old))) => {
                 new.replicas > old.replicas
                     || new.strategy != old.strategy
-                    || existing_violations::starts_a_rollout(new, self.review.document)
+                    || existing_violations::starts_a_rollout(old, new, self.review.document)
             }
             _ => true,
         }

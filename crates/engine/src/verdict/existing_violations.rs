@@ -3,7 +3,7 @@
 use super::Document;
 use crate::analysis::eligible_nodes::one_node_of;
 use crate::analysis::{Analysis, affinity, users};
-use crate::model::workload::Workload;
+use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::{Hazard, codes};
 
 /// Whether the update causes `hazard` or makes it worse.
@@ -11,13 +11,16 @@ pub(super) fn is_new(hazard: &Hazard, before: &[Hazard]) -> bool {
     !before.iter().any(|old| hazard.is_covered_by(old))
 }
 
-/// Whether the update makes a controller replace running pods, as any change of the pod template
-/// does. Documents that cannot be compared count as changed. The end of a pause does not count:
-/// the template was judged when it was written, and resuming may be the only way out of a rollout
-/// that hangs. Kinds whose pods have no revisions do not replace running pods, so they start no
-/// rollout.
-pub(super) fn starts_a_rollout(new: &Workload, document: &dyn Document) -> bool {
-    new.kind.revision_label().is_some() && document.changes_template()
+/// Whether the update from `old` makes a controller replace running pods, as any change of the pod
+/// template does. Documents that cannot be compared count as changed. The end of a pause does not
+/// count: the template was judged when it was written, and resuming may be the only way out of a
+/// rollout that hangs. Kinds whose pods have no revisions do not replace running pods, so they start
+/// no rollout. Only Argo Rollouts starts pods of the old template if there were none.
+pub(super) fn starts_a_rollout(old: &Workload, new: &Workload, document: &dyn Document) -> bool {
+    new.kind.revision_label().is_some()
+        && new.replicas > 0
+        && (old.replicas > 0 || new.kind == WorkloadKind::Rollout)
+        && document.changes_template()
 }
 
 /// Whether the update from `old` keeps a hazard and yet is a step towards its end: if several

@@ -17,6 +17,9 @@ use crate::rules::{Certainty, Hazard, Outcome, supposed};
 /// recommends.
 pub const WARNING_LENGTH: usize = 120;
 
+/// The change that keeps two workloads together, in a few words.
+const BOTH: &str = "keep both on one node";
+
 /// A hazard with its action, its message and its remedies.
 #[derive(Clone, Debug)]
 pub struct Finding {
@@ -179,8 +182,8 @@ impl Finding {
         let alone = changes
             .iter()
             .map(|change| format!("{change}{condition}"))
-            // If the outcome is unknown, the rule does not name the cause.
-            .filter(|_| self.outcome != Outcome::Unknown);
+            // If the outcome is unknown, the rule does not name the cause; "both" would be nobody.
+            .filter(|change| self.outcome != Outcome::Unknown && !change.starts_with(BOTH));
         let fitting = whole
             .chain(alone)
             .chain(std::iter::once_with(|| self.brief.clone()))
@@ -206,8 +209,13 @@ impl Finding {
         let step = self.change();
         let end = step.find(", so that").unwrap_or(step.len());
         let plain = denial::without_asides(&step[..end]).replace(" on kubernetes.io/hostname", "");
-        let gives_affinity = step.contains("pod affinity") || step.contains("podAffinity");
-        let short = gives_affinity.then(|| "keep both on one node (podAffinity)".to_owned());
+        let short = [
+            ("pod affinity", "podAffinity"),
+            ("podAffinity", "podAffinity"),
+            ("give both one nodeSelector", "nodeSelector"),
+        ]
+        .into_iter()
+        .find_map(|(words, field)| step.contains(words).then(|| format!("{BOTH} ({field})")));
         let steps = [step, plain].into_iter().filter(|wording| !wording.is_empty());
         is_change.then(|| brief.to_owned()).into_iter().chain(steps).chain(short).collect()
     }

@@ -59,14 +59,6 @@ enum OwnerLookup {
 }
 
 impl Evaluation<'_> {
-    /// Whether a controller sends the request, of the control plane or any other.
-    pub(super) fn is_from_a_service_account(&self) -> bool {
-        self.review
-            .document
-            .requester()
-            .is_some_and(|account| is_control_plane(&account) || is_service_account(&account))
-    }
-
     /// Whether the owner that controls the object under review is real. An owner of a kind that
     /// controls nothing never is. Any other is real if one of the control plane's controllers sends
     /// the request, or if the owner exists with that uid. An owner that cannot be looked up is real

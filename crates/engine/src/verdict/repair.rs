@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Proposal;
 use super::existing_violations::is_new;
-use super::scaling::capped;
+use super::scaling::as_judged;
 use crate::analysis::{Analysis, Facts};
 use crate::model::ListRoom;
 use crate::model::object::{Object, ObjectKind};
@@ -90,7 +90,7 @@ impl Judged<'_> {
         let patch = remedy.patch(&self.workload, &self.document, self.previous)?;
         let proposal = Proposal { remedy, patch };
         let document = proposal.applied_to(&self.document)?;
-        let workload = capped(Cow::Owned(self.read(&document)?), self.facts);
+        let workload = as_judged(Cow::Owned(self.read(&document)?), self.facts);
         let analysis = Analysis::of(&workload, self.previous, self.facts);
         if !(remedy.works)(&analysis) {
             return None;

@@ -8,11 +8,14 @@ use crate::model::Text;
 use crate::model::autoscaler::{Autoscaler, Scale};
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::Workload;
-use crate::rules::{Outcome, Scaling, Subject, judge, judge_workload};
+use crate::rules::{Scaling, Subject, judge, judge_workload};
 
-/// The workload with at most the replicas that its autoscaler allows: a larger number is scaled
-/// down at once.
-pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'a, Workload> {
+/// The workload with the replicas for which it is judged: one if it has none, and at most those that
+/// its autoscaler allows, because a larger number is scaled down at once.
+pub(super) fn as_judged<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'a, Workload> {
+    if is_stopped(&workload, facts) {
+        return Cow::Owned(workload.with_replicas(1));
+    }
     let has_volumes = !workload.template.volumes.is_empty() || !workload.claim_templates.is_empty();
     if workload.replicas <= 1 || !has_volumes {
         return workload;
@@ -21,6 +24,12 @@ pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'
         Some(most) if most < workload.replicas => Cow::Owned(workload.with_replicas(most)),
         _ => workload,
     }
+}
+
+/// Whether the workload has no pods now and is meant to have some: otherwise nobody would write it,
+/// unless for a Rollout that takes its template.
+pub(super) fn is_stopped(workload: &Workload, facts: Facts<'_>) -> bool {
+    workload.replicas == 0 && workload.kind.scales() && facts.view.rollouts_of(workload).is_empty()
 }
 
 impl Evaluation<'_> {
@@ -78,20 +87,18 @@ impl Evaluation<'_> {
             },
             autoscaler: None,
         };
-        let of_scaling = judge(Subject::Scaled(&scaling));
-        // A start from 0 is judged like a new object, because a workload without pods is not
-        // judged.
-        let mut of_rollouts = Vec::new();
-        if scaling.before <= 0 {
-            of_rollouts = judge_workload(&scaling.analysis);
-            of_rollouts.retain(|hazard| hazard.outcome == Outcome::Deadlock);
-        }
-        let hazards = [&*of_scaling, &of_rollouts].concat();
+        // The workload was judged as with one pod when it was written.
+        let of_start = match scaling.before {
+            ..=0 => judge_workload(&Analysis::of(&workload.with_replicas(1), None, self.facts)),
+            _ => Vec::new(),
+        };
+        let mut hazards = judge(Subject::Scaled(&scaling));
+        hazards.retain(|hazard| existing_violations::is_new(hazard, &of_start));
+        hazards.extend_from_slice(&of_start);
         let (metadata, kind) = (&workload.metadata, workload.kind.name());
         let is_owned = || self.owner_is_real(metadata);
         let verdict = self.decided(&hazards, metadata, kind, is_owned, |finding, hazard, _| {
-            // An autoscaler did not write the workload, and would try again forever.
-            if of_rollouts.contains(hazard) && self.is_from_a_service_account() {
+            if of_start.contains(hazard) {
                 finding.only_warn();
             }
         });

@@ -61,9 +61,10 @@ impl Evaluation<'_> {
         old: &Workload,
         decisions: &Decisions<'_>,
     ) -> Option<&'static ShipNow> {
+        let [replicas, before] = [workload, old].map(|workload| workload.replicas.max(1));
         if workload.kind != WorkloadKind::Deployment
             || workload.strategy != old.strategy
-            || workload.replicas > old.replicas
+            || replicas > before
             || !self.review.document.changes_template()
         {
             return None;
@@ -72,7 +73,7 @@ impl Evaluation<'_> {
         CHANGES.iter().find(|change| {
             let changed = Workload {
                 strategy: Strategy::Recreate { leftover: false },
-                replicas: change.replicas.unwrap_or(workload.replicas),
+                replicas: change.replicas.unwrap_or(replicas),
                 ..workload.clone()
             };
             let analysis = Analysis::of(&changed, Some(old), self.facts);

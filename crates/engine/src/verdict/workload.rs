@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::existing_violations::{is_a_step, is_new, starts_a_rollout};
 use super::repair::Judged;
-use super::scaling::capped;
+use super::scaling::{as_judged, is_stopped};
 use super::ship_now::ShipNow;
 use super::{Evaluation, Finding, Mode, Proposal, Review, Verdict, denial, operators};
 use crate::analysis::Analysis;
@@ -20,7 +20,7 @@ use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness};
 use crate::remedy::applied::{Applied, states_strategy};
 use crate::rules::{
     Certainty, Hazard, Outcome, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload,
-    recreate_once,
+    recreate_once, supposed,
 };
 
 impl Evaluation<'_> {
@@ -29,13 +29,17 @@ impl Evaluation<'_> {
         if self.is_judged_in_owner(workload) {
             return None;
         }
-        let capped = capped(view.with_template(workload)?, self.facts);
-        let previous = match self.review.old {
+        let judged = as_judged(view.with_template(workload)?, self.facts);
+        let mut previous = match self.review.old {
             Some(Object::Workload(old)) => view.with_template(old),
             _ => None,
         };
+        if let Some(old) = previous.as_mut().filter(|_| workload.replicas == 0) {
+            // The pods that the update removes meet no new ones.
+            old.to_mut().replicas = 0;
+        }
         let previous = previous.as_deref();
-        let analysis = Analysis::of(&capped, previous, self.facts);
+        let analysis = Analysis::of(&judged, previous, self.facts);
         let mut hazards = judge_workload(&analysis);
         if matches!(self.review.mode, Mode::Admit | Mode::Judge) {
             // The API server reports it itself, and knows its own feature gates.
@@ -45,8 +49,9 @@ impl Evaluation<'_> {
         if hazards.is_empty() {
             return Some(Verdict { notices: vec![unseen?], ..Verdict::default() });
         }
-        let existing =
-            previous.map(|old| self.existing(&analysis, old, &hazards)).unwrap_or_default();
+        let existing = previous
+            .map(|old| self.existing(workload, &analysis, old, &hazards))
+            .unwrap_or_default();
         let (metadata, kind) = (&workload.metadata, workload.kind.name());
         let controlled = self.owner_is_real(metadata);
         let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
@@ -58,8 +63,19 @@ impl Evaluation<'_> {
                 keeps_unknown_owner: self.keeps_unknown_owner(metadata),
                 ship_now: OnceCell::new(),
             };
-            self.findings_in_mode(&capped, previous, hazards, &decisions)
+            self.findings_in_mode(&judged, previous, hazards, &decisions)
         });
+        if self.review.document.requester().is_some() {
+            // Denials advise zero surge; who follows them is not warned at every write.
+            let room = judged.strategy.room(judged.replicas);
+            let is_advised = |finding: &Finding| {
+                finding.rule == codes::ROLLING_UPDATE_OVERLAP
+                    && finding.outcome == Outcome::Delay
+                    && finding.action == Action::Warn
+                    && room.is_some_and(|room| room.surge == 0)
+            };
+            verdict.findings.retain(|finding| !is_advised(finding));
+        }
         verdict.notices.extend(unseen);
         Some(verdict)
     }
@@ -107,20 +123,21 @@ impl Evaluation<'_> {
     /// The hazards that the update from `old` does not cause: they existed in full before it.
     fn existing(
         &self,
+        workload: &Workload,
         analysis: &Analysis<'_>,
         old: &Workload,
         hazards: &[Hazard],
     ) -> Vec<Existing> {
-        let workload = analysis.workload;
-        let capped = capped(Cow::Borrowed(old), self.facts);
-        let mut before = judge_workload(&Analysis::of(&capped, None, self.facts));
-        if workload.replicas < old.replicas {
+        let judged = as_judged(Cow::Borrowed(old), self.facts);
+        let mut before = judge_workload(&Analysis::of(&judged, None, self.facts));
+        let replicas = analysis.workload.replicas;
+        if replicas < old.replicas {
             // Percentages resolve differently for fewer pods; scaling down is not the cause of
             // that.
-            let fewer = old.with_replicas(workload.replicas);
+            let fewer = old.with_replicas(replicas);
             before.extend(judge_workload(&Analysis::of(&fewer, None, self.facts)));
         }
-        let rolls = LazyCell::new(|| starts_a_rollout(workload, self.review.document));
+        let rolls = LazyCell::new(|| starts_a_rollout(old, workload, self.review.document));
         hazards
             .iter()
             .filter(|hazard| !is_new(hazard, &before))
@@ -228,17 +245,26 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The hazard with advice that the API server accepts. If the server may refuse Recreate on the
-    /// live object, zero surge comes first, with the command that is needed once. If a file does
-    /// not show how it is applied, the command is added to the advice.
+    /// The hazard with the assumption that the workload has pods, and with advice that the API
+    /// server accepts. If the server may refuse Recreate on the live object, zero surge comes first,
+    /// with the command that is needed once. If a file does not show how it is applied, the command
+    /// is added to the advice.
     fn advised<'h>(&self, hazard: &'h Hazard) -> Cow<'h, Hazard> {
+        let mut hazard = Cow::Borrowed(hazard);
+        if let Object::Workload(workload) = self.review.object
+            && is_stopped(workload, self.facts)
+        {
+            let hazard = hazard.to_mut();
+            hazard.what.push_str(" It has no pods now, and is judged as with one.");
+            hazard.brief = supposed(&hazard.brief, "once it has pods");
+        }
         let applied = self.applied();
         // The API server gives an object its uid when it stores it.
         let is_file = applied == Applied::Unsaid
             && self.review.document.requester().is_none()
             && self.review.object.metadata().uid == Uid::default();
         if !hazard.advice.contains(RECREATE) || !(applied.may_refuse_recreate() || is_file) {
-            return Cow::Borrowed(hazard);
+            return hazard;
         }
         let object = self.review.reference;
         let once = recreate_once(object.namespace.as_deref(), &object.name, RECREATE_ONCE);
@@ -253,7 +279,7 @@ impl Evaluation<'_> {
                 hazard.advice,
             )
         };
-        Cow::Owned(Hazard { advice, ..hazard.clone() })
+        Cow::Owned(Hazard { advice, ..hazard.into_owned() })
     }
 }
 
