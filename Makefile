@@ -193,6 +193,10 @@ minors: ## Play all scenarios on all minors of Kubernetes, with and without kube
 		MINOR=$$minor PLAY=all $(CARGO) --locked $(ROWS) || failed="$$failed $$minor"; \
 	done; test -z "$$failed" || { echo "Scenarios failed on$$failed."; exit 1; }
 
+.PHONY: currency
+currency: ## List the releases of Kubernetes that are newer than the tested ones
+	@tests/control-plane/currency
+
 .PHONY: explore
 explore: control-plane ## Play 500 random clusters on a real control plane (CLUSTERS=, SEED=)
 	CLUSTERS=$${CLUSTERS:-500} SEED=$${SEED:-$$(date +%s)} $(CARGO) --locked test --workspace --test scenarios -- "random cluster"

@@ -210,8 +210,8 @@ impl Seen {
     }
 }
 
-/// The first words of the attach-detach controller's Multi-Attach events: until Kubernetes 1.36,
-/// and since 1.37.
+/// The first words of the attach-detach controller's Multi-Attach events: until Kubernetes 1.36.3,
+/// and since 1.36.4.
 const MULTI_ATTACH: [&str; 2] = ["Multi-Attach error for volume", "Waiting for detach for volume"];
 
 /// The texts of Events, each with the name of its pod: the attach-detach controller's Multi-Attach

@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use doctor::diagnosis::explain;
+use doctor::diagnosis::{explain, explanations};
 
 /// A file of Kubernetes, and the words after which a text for people follows.
 const PLACES: [(&str, &[&str]); 11] = [
@@ -103,6 +103,65 @@ fn sources(release: &str) -> Option<PathBuf> {
     let cache = String::from_utf8(output.stdout).ok()?;
     let folder = Path::new(cache.trim()).join(format!("k8s.io/kubernetes@{release}"));
     folder.is_dir().then_some(folder)
+}
+
+/// A release in which the words of an entry begin or end.
+struct Border {
+    /// The entry's own statement.
+    stated: &'static str,
+    file: &'static str,
+    words: &'static str,
+    /// The release next to the border that has the words.
+    has: &'static str,
+    /// The release on the other side.
+    lacks: &'static str,
+}
+
+const RECONCILER: &str = "pkg/controller/volume/attachdetach/reconciler/reconciler.go";
+
+const BORDERS: [Border; 2] = [
+    Border {
+        stated: ", since 1.36.4",
+        file: RECONCILER,
+        words: "GenerateMsg(\"Waiting for detach\", msg)",
+        has: "v1.36.4",
+        lacks: "v1.36.3",
+    },
+    Border {
+        stated: ", until 1.36.3",
+        file: RECONCILER,
+        words: "GenerateMsg(\"Multi-Attach error\", msg)",
+        has: "v1.36.3",
+        lacks: "v1.36.4",
+    },
+];
+
+/// Whether the explanation states a release with its patch.
+fn states_a_patch(says: &str) -> bool {
+    says.rsplit(' ').next().is_some_and(|word| word.matches('.').count() == 2)
+}
+
+#[test]
+fn words_begin_and_end_in_the_releases_that_entries_state() {
+    let mut stated = explanations().map(|entry| entry.says).filter(|says| states_a_patch(says));
+    assert!(stated.all(|says| BORDERS.iter().any(|border| says.ends_with(border.stated))));
+    for Border { stated, file, words, has, lacks } in BORDERS {
+        assert!(explanations().any(|entry| entry.says.ends_with(stated)), "{stated}");
+        for (release, expected) in [(has, true), (lacks, false)] {
+            let module = format!("k8s.io/kubernetes@{release}");
+            let fetched = Command::new("go")
+                .args(["mod", "download", &module])
+                .current_dir(std::env::temp_dir())
+                .status();
+            let Some(folder) = fetched.ok().and_then(|_| sources(release)) else {
+                assert!(std::env::var_os("CI").is_none(), "go cannot fetch {module}");
+                eprintln!("SKIPPED: go cannot fetch {module}.");
+                return;
+            };
+            let source = fs::read_to_string(folder.join(file)).unwrap();
+            assert_eq!(source.contains(words), expected, "{words} in {release}");
+        }
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ pub(super) const REMEDY: Remedy = Remedy {
     change: "drop the rollingUpdate block",
     effect: "the rollingUpdate block left beside strategy Recreate was dropped",
     cures: &[codes::LEFTOVER_ROLLING_UPDATE],
-    kinds: &[WorkloadKind::Deployment],
+    kinds: &[WorkloadKind::Deployment, WorkloadKind::StatefulSet],
     works: |_| true,
     // It replaces the whole strategy. A `remove` of the block would fail the request if another
     // webhook was faster.

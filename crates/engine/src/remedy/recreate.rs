@@ -37,11 +37,12 @@ pub(super) const REMEDY: Remedy = Remedy {
 /// The strategy is replaced as a whole, because the API server refuses `rollingUpdate` beside
 /// `Recreate`.
 pub(super) fn patch(workload: &Workload, raw: &Value, _pods_there: i64) -> Option<Patch> {
-    let strategy = match workload.kind {
-        WorkloadKind::DeploymentConfig => of_deployment_config(raw),
-        _ => json!({"type": "Recreate"}),
+    let (field, strategy) = match workload.kind {
+        WorkloadKind::DeploymentConfig => ("strategy", of_deployment_config(raw)),
+        WorkloadKind::StatefulSet => ("updateStrategy", json!({"type": "Recreate"})),
+        _ => ("strategy", json!({"type": "Recreate"})),
     };
-    Some(edit::set(raw, &["spec", "strategy"], strategy))
+    Some(edit::set(raw, &["spec", field], strategy))
 }
 
 /// The other fields of a DeploymentConfig's strategy stay: the deadline and resources of its

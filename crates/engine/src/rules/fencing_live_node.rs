@@ -16,9 +16,11 @@
 //!
 //! # Why
 //!
-//! The attach-detach controller detaches a mounted volume if its node has that taint, or six
-//! minutes after its Node object is gone. Without a VolumeAttachment the CSI driver detaches at
-//! once (`pkg/controller/volume/attachdetach/reconciler`, `pkg/controller/podgc`). It trusts the
+//! The attach-detach controller detaches a mounted volume if its node has that taint, or after its
+//! Node object is gone. Until Kubernetes 1.37 it waits six minutes in that case. Since 1.38 it waits
+//! only until the pods are deleted, about a minute: a live Node that was deleted by mistake loses its
+//! volumes before anybody notices. Without a VolumeAttachment the CSI driver detaches at once
+//! (`pkg/controller/volume/attachdetach`, `pkg/controller/podgc`). Kubernetes trusts the
 //! administrator that the machine is off. If the machine is on, its pods go on writing while their
 //! replacements write to the same disk from another node. A file system for one node does not
 //! survive that.

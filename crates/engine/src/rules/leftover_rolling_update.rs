@@ -2,7 +2,7 @@
 //!
 //! # Fires on
 //!
-//! A Deployment with `type: Recreate` and a `rollingUpdate` block that is not
+//! A Deployment or StatefulSet with `type: Recreate` and a `rollingUpdate` block that is not
 //! null. The outcome is `refused`.
 //!
 //! # Why
@@ -11,6 +11,10 @@
 //! Recreate` alone, by server-side apply or a patch, gets `spec.strategy.rollingUpdate: Forbidden:
 //! may not be specified when strategy type is 'Recreate'`. Tools that apply on the server's side
 //! (Helm 4, Flux, Argo CD) meet this with every repaired chart.
+//!
+//! In a StatefulSet, `Recreate` is on by default since Kubernetes 1.38; an older API server refuses
+//! it with or without the block. Every live StatefulSet has the block, and there plain `kubectl
+//! apply` does not remove it either: `only allowed for updateStrategy 'RollingUpdate'`.
 //!
 //! # Example
 //!
@@ -36,6 +40,9 @@
 //! apply: only the API server owns the block. `RollingUpdate` with `maxSurge: 0` and
 //! `maxUnavailable: 1` always passes. The webhook does all that by itself.
 //!
+//! For a StatefulSet the command is `kubectl -n NAMESPACE patch sts NAME --type=merge -p
+//! '{"spec":{"updateStrategy":{"type":"Recreate","rollingUpdate":null}}}'`.
+//!
 //! # Claims
 //!
 //! * Named by the pod template: not read.
@@ -45,8 +52,7 @@
 //!
 //! `rollingUpdate: null`.
 
-use super::strategies::{RECREATE_ONCE, recreate_once};
-use super::{Hazard, On, Outcome, Rule};
+use super::{Hazard, On, Outcome, Rule, strategies};
 use crate::analysis::Analysis;
 use crate::model::strategy::Strategy;
 use crate::model::workload::WorkloadKind;
@@ -59,22 +65,26 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let workload = analysis.workload;
-    if workload.kind != WorkloadKind::Deployment
-        || workload.strategy != (Strategy::Recreate { leftover: true })
-    {
+    // An older API server refuses Recreate in a StatefulSet with or without the block.
+    let knows_recreate =
+        matches!(workload.kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet);
+    if !knows_recreate || workload.strategy != (Strategy::Recreate { leftover: true }) {
         return;
     }
+    let field = strategies::field(workload);
     let metadata = &workload.metadata;
     let namespace = match metadata.namespace.as_str() {
         "" => "NAMESPACE",
         namespace => namespace,
     };
     found.push(Hazard {
-        field_path: "spec.strategy.rollingUpdate".to_owned(),
-        what: "spec.strategy is Recreate but still has a rollingUpdate block beside it, and the API server refuses the two together.".to_owned(),
+        field_path: format!("{field}.rollingUpdate"),
+        what: format!(
+            "{field} is Recreate but still has a rollingUpdate block beside it, and the API server refuses the two together."
+        ),
         advice: format!(
             "Run {} once if it lives already. In the manifest, replace the whole strategy with {{type: Recreate}}.",
-            recreate_once(Some(namespace), &metadata.shown_name(), RECREATE_ONCE),
+            strategies::recreate_once(workload.kind, Some(namespace), &metadata.shown_name()),
         ),
         brief: "a rollingUpdate block was left beside strategy Recreate; set it to null".to_owned(),
         ..RULE.hazard(Outcome::Refused)

@@ -29,7 +29,7 @@ pub(crate) use hazard::{Hazard, supposed};
 pub use messages::SETTLE;
 pub(crate) use messages::described;
 pub use outcome::Outcome;
-pub(crate) use strategies::{RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, recreate_once};
+pub(crate) use strategies::{RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, patch_once, recreate_once};
 
 use hashbrown::HashSet;
 use jiff::Timestamp;

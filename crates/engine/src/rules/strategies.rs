@@ -15,11 +15,29 @@ pub(crate) const RECREATE_OR_ZERO_SURGE: &str =
 pub(crate) const RECREATE_ONCE: &str =
     r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#;
 
-/// The command that patches the live Deployment `name`. A file may not say the name.
-pub(crate) fn recreate_once(namespace: Option<&str>, name: &str, patch: &str) -> String {
+/// The command that makes the live workload Recreate.
+pub(crate) fn recreate_once(kind: WorkloadKind, namespace: Option<&str>, name: &str) -> String {
+    match kind {
+        WorkloadKind::StatefulSet => patch_once(
+            "sts",
+            namespace,
+            name,
+            r#"{"spec":{"updateStrategy":{"type":"Recreate","rollingUpdate":null}}}"#,
+        ),
+        _ => patch_once("deploy", namespace, name, RECREATE_ONCE),
+    }
+}
+
+/// The command that patches the live workload `name`. A file may not say the name.
+pub(crate) fn patch_once(
+    resource: &str,
+    namespace: Option<&str>,
+    name: &str,
+    patch: &str,
+) -> String {
     let namespace = namespace.map_or_else(String::new, |namespace| format!("-n {namespace} "));
     let name = if is_name(name) { name } else { "NAME" };
-    format!("`kubectl {namespace}patch deploy {name} --type=merge -p '{patch}'`")
+    format!("`kubectl {namespace}patch {resource} {name} --type=merge -p '{patch}'`")
 }
 
 /// The field that says how pods are replaced.

@@ -7,7 +7,7 @@ use crate::model::object::ObjectRef;
 use crate::model::strategy::Strategy;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
-use crate::rules::{RECREATE_ONCE, judge_workload, recreate_once};
+use crate::rules::{RECREATE_ONCE, judge_workload, patch_once};
 
 /// A change of the live object that starts no rollout, so it always passes. It sets `rollingUpdate`
 /// to null: the API server has filled that block in and would refuse the patch otherwise.
@@ -33,7 +33,7 @@ impl ShipNow {
     /// revert the patch, so the strategy must be changed there first. `stated` is `None` if nothing
     /// shows whether they state one.
     pub(super) fn sentence(&self, object: &ObjectRef, stated: Option<bool>) -> String {
-        let command = recreate_once(object.namespace.as_deref(), &object.name, self.patch);
+        let command = patch_once("deploy", object.namespace.as_deref(), &object.name, self.patch);
         let replicas = match self.replicas {
             Some(_) => " and replicas to 1",
             None => "",

@@ -14,13 +14,12 @@ use crate::analysis::Analysis;
 use crate::model::metadata::Controller;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::uid::Uid;
-use crate::model::workload::Workload;
+use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::keys::{ACTION, REASON, UNTIL, WHY_NOW};
 use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness};
 use crate::remedy::applied::{Applied, states_strategy};
 use crate::rules::{
-    Certainty, Hazard, Outcome, RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, codes, judge_workload,
-    recreate_once, supposed,
+    Certainty, Hazard, Outcome, RECREATE_OR_ZERO_SURGE, codes, judge_workload, recreate_once, supposed,
 };
 
 impl Evaluation<'_> {
@@ -267,7 +266,8 @@ impl Evaluation<'_> {
             return hazard;
         }
         let object = self.review.reference;
-        let once = recreate_once(object.namespace.as_deref(), &object.name, RECREATE_ONCE);
+        let once =
+            recreate_once(WorkloadKind::Deployment, object.namespace.as_deref(), &object.name);
         let advice = if hazard.advice.contains(RECREATE_OR_ZERO_SURGE) && !is_file {
             let zero_surge = format!(
                 "Set spec.strategy to RollingUpdate with maxSurge 0 and maxUnavailable 1, or to Recreate (once by {once}, as server-side apply is refused over the live object)"

@@ -45,7 +45,7 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
     let mut users = users(waiting, node);
     if node.health == Health::Gone {
         return Some(format!(
-            "Node {name} has the volume, and there is no such Node any more. Kubernetes detaches by force 6 minutes after the last pod of that node is gone, and not before; where its controller manager runs with --disable-force-detach-on-timeout, never."
+            "Node {name} has the volume, and there is no such Node any more. Since 1.38, Kubernetes detaches once the last pod of that node is gone. An older one detaches by force 6 minutes later, and never if its controller manager runs with --disable-force-detach-on-timeout."
         ));
     }
     if node.out_of_service {
