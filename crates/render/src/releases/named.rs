@@ -89,8 +89,8 @@ fn filled_in(path: &str, generated: &[&str]) -> Vec<String> {
 fn strings<'v>(value: &'v Value, into: &mut Vec<&'v str>) {
     match value {
         Value::String(string) => into.push(string),
-        Value::Array(inner) => inner.iter().for_each(|value| strings(value, into)),
-        Value::Object(inner) => inner.values().for_each(|value| strings(value, into)),
+        Value::Array(inner) => inner.iter().for_each(|item| strings(item, into)),
+        Value::Object(inner) => inner.values().for_each(|field| strings(field, into)),
         _ => {}
     }
 }

@@ -153,7 +153,7 @@ impl Paths<'_> {
             .collect();
         Ok(renderer.runtime.block_on(async {
             tokio::select! {
-                texts = texts => texts,
+                rendered = texts => rendered,
                 never = progress.show() => match never {},
             }
         }))
