@@ -58,7 +58,8 @@ enum Command {
     ///
     /// Exit codes: 0 no findings that fail; 1 findings that the webhook would deny or repair; 2 no
     /// such findings, but something could not be read. With --fail-on warn, warnings are 1 too; with
-    /// --fail-on incomplete, so is what was not judged.
+    /// --fail-on incomplete, so is what was not judged. Ctrl-C ends rendering and prints the findings:
+    /// 130.
     Check(CheckOptions),
     /// Judge the objects that are already in a cluster
     ///

@@ -1,14 +1,15 @@
 //! Charts and kustomizations, rendered by the real helm and the real kustomize.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::cases::texts;
-use super::{CLAIM, CLASS, fed, has, on_path, out, program, repository, script};
+use super::{CLAIM, CLASS, borrowed, fed, has, on_path, out, program, report, repository, script};
 use crate::programs::{Located, locate, quick};
 
 /// A folder for a PATH, with links to these programs; `helm3` is called `helm` there. `None` if the
@@ -120,6 +121,94 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
     has(text, "The kustomization app was not rendered: kustomize ");
     // The files are checked as they are.
     assert!(text.contains("error[rolling-update-overlap]"), "{text}");
+}
+
+/// Nobody can know which of them run at the same time, but all of them share the time.
+#[test]
+fn the_limit_of_time_holds_for_all_together() {
+    let bin = tempfile::tempdir().unwrap();
+    script(&bin.path().join("helm"), "#!/bin/sh\nexec /bin/sleep 100000\n");
+    let files = ["a", "b", "c", "d", "e", "f"]
+        .map(|chart| (format!("{chart}/Chart.yaml"), CHART.to_owned()));
+    let folder = repository(&borrowed(&files));
+    let output = check(&folder, bin.path(), ". --format json --render-timeout 1");
+    let reasons = reported(&report(&output));
+    let [slow, late] = ["was still running after ", "all rendering together may take 1 s"]
+        .map(|part| reasons.iter().filter(|reason| reason.contains(part)).count());
+    assert_eq!(slow + late, files.len(), "{reasons:#?}");
+    assert!(slow >= 1 && late >= 2, "{reasons:#?}");
+}
+
+/// A user at a terminal sees that helm hangs, and presses Ctrl-C. The second program that the script
+/// starts would hang as well.
+#[test]
+fn an_interrupt_ends_rendering_and_prints_the_findings() {
+    let bin = tempfile::tempdir().unwrap();
+    let all = class_and_claim();
+    let folder = repository(&[
+        ("a/Chart.yaml", CHART),
+        ("b/Chart.yaml", CHART),
+        ("web.yaml", WEB),
+        ("claim.yaml", &all),
+    ]);
+    script(&bin.path().join("helm"), "#!/bin/sh\nexec /bin/sleep 100000\n");
+    let program = program(&[]);
+    let line = format!("exec {} check .", program.get_program().display());
+    let mut terminal = Command::new("/usr/bin/script");
+    terminal.args(["-qec", &line, "/dev/null"]).env("NO_COLOR", "1");
+    let child = on_path(&mut terminal, folder.path(), bin.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        eprintln!("SKIPPED: this machine has no terminal for programs.");
+        return;
+    };
+    let (mut keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (mut seen, mut bytes, mut is_pressed) = (String::new(), [0; 1024], false);
+    while let Ok(length) = screen.read(&mut bytes)
+        && length > 0
+    {
+        seen += &String::from_utf8_lossy(&bytes[..length]);
+        if !is_pressed && seen.contains("Rendered 0 of 2 in 2 s.") {
+            keys.write_all(b"\x03").unwrap();
+            is_pressed = true;
+        }
+    }
+    has(&seen, "error[rolling-update-overlap]");
+    has(&seen, "the run was interrupted");
+    has(&seen, "The run was interrupted: the report covers what was rendered before.");
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{seen}");
+}
+
+/// A folder that a release delivers is first rendered by itself, from the same files.
+#[test]
+fn what_is_the_same_is_rendered_once() {
+    let bin = tempfile::tempdir().unwrap();
+    let flux = "\
+        apiVersion: kustomize.toolkit.fluxcd.io/v1\n\
+        kind: Kustomization\n\
+        metadata: {name: app}\n\
+        spec:\n  \
+          path: ./app\n  \
+          sourceRef: {kind: GitRepository, name: flux-system}\n  \
+          postBuild: {substitute: {NAME: shop}}\n";
+    let folder = repository(&[
+        ("flux.yaml", flux),
+        ("app/kustomization.yaml", "resources: [web.yaml]\n"),
+        ("app/web.yaml", WEB),
+    ]);
+    let printed = WEB.replace("  name: web\n", "  name: ${NAME}\n");
+    let text = format!(
+        "#!/bin/sh\n\
+        if [ -e \"$HOME/seen\" ]; then echo 'Error: once more' >&2; exit 1; fi\n\
+        : > \"$HOME/seen\"\n\
+        printf '%s' '{printed}'\n"
+    );
+    script(&bin.path().join("kustomize"), &text);
+    let output = check(&folder, bin.path(), ". --format json");
+    let seen = reported(&report(&output));
+    assert!(matches!(&seen[..], [one] if one.starts_with("default/shop ")), "{seen:#?}");
 }
 
 /// Whether a process has the word on its command line.

@@ -198,7 +198,7 @@ impl<'c> Subject<'c> {
             finding.assume("likely");
         }
         if let Some(doubt) = context.doubt() {
-            finding.assume("unless rendering changes it");
+            finding.assume(&format!("unless {} changes it", doubt.replacen("The ", "the ", 1)));
             finding.message += &format!(" {doubt}, which was not rendered, may change this.");
         }
         notices

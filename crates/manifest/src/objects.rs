@@ -139,6 +139,8 @@ pub fn read_objects<S: Borrow<Source> + Sync>(sources: &[S], outlines: bool) -> 
     };
     for (source, outcome) in reading.objects {
         match outcome {
+            // SOPS may encrypt the kind too.
+            Outcome::Skipped(kind) if kind.starts_with("ENC[") => objects.others += 1,
             Outcome::Skipped(kind) => *objects.skipped.entry(kind.into()).or_default() += 1,
             Outcome::Delivery(delivery) => {
                 if delivery.role != Role::Release {

@@ -1,7 +1,4 @@
 //! Renders the releases among the texts, and the releases that these deliver.
-//!
-//! A folder may be rendered by itself before a release is found that adds to it. The output of the
-//! release then replaces that rendering, and everything that it delivers.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -10,9 +7,12 @@ use std::path::{Path, PathBuf};
 use super::Paths;
 use super::discover::{CHECK, Kustomizations, refuse};
 use super::fetch::Fetch;
-use super::releases::{self, MAX_DEPTH, Placed, Refused, Release, RenderContext, remotes};
+use super::releases::{
+    self, MAX_DEPTH, Placed, Refused, Release, RenderContext, Standing, remotes,
+};
 use super::rendering::release::Job;
 use super::rendering::{Render, Renderer};
+use super::superseded::{ByFolder, superseded};
 use check::text::Origin;
 use check::{Reading, Text};
 use manifest::source::{Source, shown};
@@ -36,7 +36,7 @@ pub(super) fn deliver(
         releases: Vec::new(),
         remotes: remotes(paths.input.repository),
         refused: Vec::new(),
-        standing: HashSet::new(),
+        standing: Vec::new(),
         kustomizations,
         wish,
         paths,
@@ -57,8 +57,7 @@ struct Delivering<'a> {
     remotes: Vec<String>,
     /// Releases that are not rendered.
     refused: Vec<Refused>,
-    /// Folders, with links followed, that a release delivers unchanged.
-    standing: HashSet<PathBuf>,
+    standing: Vec<Standing>,
     kustomizations: Kustomizations,
     wish: Render,
     paths: &'a Paths<'a>,
@@ -82,12 +81,15 @@ impl Delivering<'_> {
                 self.place(placed);
             }
             let rendered = wanted.rendered;
-            let replaced = self.replaced(rendered.iter().map(|(release, _)| release).enumerate());
+            let by_folder = ByFolder::of(
+                rendered.iter().map(|(release, _)| release).enumerate(),
+                self.kustomizations,
+            );
             let waiting: Vec<bool> = rendered
                 .iter()
                 .map(|(release, _)| {
-                    let by = replaced.get(&release.owner.place.source);
-                    by.is_some_and(|by| by.iter().any(|other| rendered[*other].0 != *release))
+                    let holder = &self.reading.texts[release.owner.place.source];
+                    by_folder.replacing(holder).any(|other| rendered[other].0 != *release)
                 })
                 .collect();
             let (mut now, mut later) = (Vec::new(), Vec::new());
@@ -96,9 +98,9 @@ impl Delivering<'_> {
             }
             self.render(now)?;
             // The output with the additions of a release contains the same releases again, so the
-            // replaced ones are not rendered.
-            let replaced_now = self.replaced(self.numbered());
-            later.retain(|(release, _)| !replaced_now.contains_key(&release.owner.place.source));
+            // superseded ones are not rendered.
+            let superseded = self.superseded();
+            later.retain(|(release, _)| !superseded.contains(&release.owner.place.source));
             self.render(later)?;
             if first == self.reading.texts.len() {
                 break;
@@ -166,85 +168,9 @@ impl Delivering<'_> {
         self.releases.iter().map(|(number, release)| (*number, release))
     }
 
-    /// The texts that contain the objects of one of these releases without its additions, each with
-    /// the numbers of those releases.
-    fn replaced<'r>(
-        &self,
-        releases: impl Iterator<Item = (usize, &'r Release)>,
-    ) -> HashMap<usize, Vec<usize>> {
-        let mut by_folder: HashMap<&Path, Vec<(usize, bool)>> = HashMap::new();
-        for (number, release) in releases {
-            if let Some(folder) = release.chart.folder() {
-                let holds_files = release.chart.is_generated()
-                    && (self.kustomizations == Kustomizations::Rendered || release.changes());
-                let of_folder = by_folder.entry(folder).or_default();
-                of_folder.push((number, holds_files));
-            }
-        }
-        let mut replaced: HashMap<usize, Vec<usize>> = HashMap::new();
-        if by_folder.is_empty() {
-            return replaced;
-        }
-        for (number, text) in self.reading.texts.iter().enumerate() {
-            let root = text.root().map(|root| root.real.as_path());
-            let Some(path) = root.or_else(|| text.file()) else {
-                continue;
-            };
-            if path.ancestors().any(|above| self.standing.contains(above)) {
-                continue;
-            }
-            let by: Vec<usize> = path
-                .ancestors()
-                .flat_map(|above| {
-                    let of_folder = by_folder.get(above).into_iter().flatten();
-                    of_folder.filter(move |(_, holds_files)| *holds_files || root == Some(above))
-                })
-                .map(|(release, _)| *release)
-                .collect();
-            if !by.is_empty() {
-                replaced.insert(number, by);
-            }
-        }
-        replaced
-    }
-
-    /// The texts that the output of a release replaces, and the output of releases that only such
-    /// texts contain.
     fn superseded(&self) -> HashSet<usize> {
-        let texts = &self.reading.texts;
-        let replaced = self.replaced(self.numbered());
-        let mut superseded: HashSet<usize> = HashSet::new();
-        let is_gone = |holder: usize, gone: &HashSet<usize>| {
-            let mut others = replaced.get(&holder).into_iter().flatten();
-            // A release that delivers itself is kept.
-            gone.contains(&holder)
-                || others.any(|other| {
-                    let release = texts[*other].release();
-                    release.is_some_and(|release| release.place.source != holder)
-                        && !gone.contains(other)
-                })
-        };
-        loop {
-            let before = superseded.len();
-            for (number, text) in texts.iter().enumerate() {
-                let is_superseded = text.release().is_some_and(|release| {
-                    release.held_by.iter().all(|holder| is_gone(*holder, &superseded))
-                });
-                if is_superseded {
-                    superseded.insert(number);
-                }
-            }
-            if superseded.len() == before {
-                break;
-            }
-        }
-        let anew: Vec<usize> = replaced
-            .iter()
-            .filter(|(_, by)| by.iter().any(|release| !superseded.contains(release)))
-            .map(|(number, _)| *number)
-            .collect();
-        superseded.extend(anew);
-        superseded
+        let releases = ByFolder::of(self.numbered(), self.kustomizations);
+        superseded(&self.reading.texts, &releases, &self.standing, self.kustomizations)
     }
 
     /// The files of objects and releases in a folder that a release delivers, but without them,
@@ -256,10 +182,11 @@ impl Delivering<'_> {
         let in_doubt: Vec<&PathBuf> = refused.flat_map(|refused| &refused.folders).collect();
         let generated: HashSet<&Path> = self
             .numbered()
-            .filter(|(number, release)| {
-                !superseded.contains(number) && release.chart.is_generated()
-            })
-            .filter_map(|(_, release)| Some(release.chart.folder()?.as_path()))
+            .filter(|(_, release)| release.chart.is_generated())
+            .filter_map(|(number, release)| Some((number, release.chart.folder()?.as_path())))
+            .chain(self.standing.iter().map(|standing| (standing.holder, &*standing.folder)))
+            .filter(|(number, _)| !superseded.contains(number))
+            .map(|(_, folder)| folder)
             .collect();
         // The values of a chart decide which of its files have objects.
         let is_below = |text: &Text| {

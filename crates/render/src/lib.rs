@@ -22,11 +22,11 @@ mod reason;
 mod releases;
 mod rendering;
 mod repository;
+mod superseded;
 
 use std::cell::OnceCell;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use check::Reading;
 pub use discover::Kustomizations;
@@ -35,6 +35,7 @@ use fetch::Fetcher;
 pub use fetch::{Fetch, FetchOptions};
 use manifest::find::Exclude;
 pub use program::confine::{ConfineOptions, confine};
+pub use program::group::is_interrupted;
 use rendering::Renderer;
 use rendering::roots::Places;
 pub use rendering::{Render, RenderOptions};
@@ -74,11 +75,10 @@ pub struct Paths<'a> {
 impl<'a> Paths<'a> {
     /// Finds the files. Pipes are read once.
     pub fn find(input: Input<'a>) -> Self {
-        let limit = Duration::from_secs(input.render.render_timeout);
         Self {
             input,
             files: discover::files(input.paths, input.exclude, input.repository),
-            fetcher: Fetcher::new(input.fetch, limit, input.say),
+            fetcher: Fetcher::new(input.fetch, input.render.limit_of_one(), input.say),
             renderer: OnceCell::new(),
         }
     }

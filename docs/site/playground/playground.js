@@ -241,15 +241,15 @@ function meaning({ searched, says, meaning, look, fix, causes }) {
   return parts;
 }
 
-/** Shows the rows of the storage table that contain all the words. */
+/** Shows the rows of the storage table that have all the words in their names, otherwise anywhere. */
 function filter() {
   const words = $("product").value.toLowerCase().split(/\s+/);
-  let count = 0;
-  for (const row of $("products").tBodies[0].rows) {
-    row.hidden = !words.every((word) => row.dataset.words.includes(word));
-    count += row.hidden ? 0 : 1;
-  }
-  $("count").textContent = `${count} ${count === 1 ? "driver" : "drivers"}`;
+  const rows = [...$("products").tBodies[0].rows];
+  const found = (key) => rows.filter((row) => words.every((word) => row.dataset[key].includes(word)));
+  const named = found("names");
+  const shown = named.length ? named : found("words");
+  for (const row of rows) row.hidden = !shown.includes(row);
+  $("count").textContent = `${shown.length} ${shown.length === 1 ? "driver" : "drivers"}`;
 }
 
 function tabulate({ columns, storage }) {
@@ -258,6 +258,7 @@ function tabulate({ columns, storage }) {
     make("thead", {}, make("tr", {}, ...columns.map((column) => make("th", { scope: "col" }, column)))),
     make("tbody", {}, ...storage.map(([part, row]) => {
       const made = make("tr", {}, ...cells(row));
+      made.dataset.names = row.slice(0, 2).join(" ").toLowerCase();
       made.dataset.words = `${part} ${row.join(" ")}`.toLowerCase();
       return made;
     })),

@@ -22,10 +22,15 @@ use engine::snapshot::Snapshot;
 use engine::verdict::EffectivePolicy;
 use files::{ReadError, replace};
 use manifest::find::Exclude;
-use render::{FetchOptions, Input, Kustomizations, Paths, RenderOptions, Repository};
+use render::{
+    FetchOptions, Input, Kustomizations, Paths, RenderOptions, Repository, is_interrupted,
+};
 use report::{Format, Report, Unread, safe};
 use source::facts;
 use source::policy_file::{self, PolicyFileError};
+
+/// The exit code after an interrupt, as a shell reports it.
+const INTERRUPTED: u8 = 130;
 
 /// The options of `check`.
 #[derive(Args, Clone, Debug)]
@@ -263,6 +268,10 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
     let is_empty = report.summary.judged == 0;
     if is_empty {
         complain(&why_nothing_was_judged(options, report));
+    }
+    if is_interrupted() {
+        complain(&"The run was interrupted: the report covers what was rendered before.");
+        return Ok(INTERRUPTED);
     }
     let is_blind = !report.unread.is_empty() || (is_empty && options.fail_if_no_objects);
     Ok(options.report.exit_code(report, is_blind))

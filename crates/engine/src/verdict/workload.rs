@@ -19,7 +19,8 @@ use crate::policy::keys::{ACTION, REASON, UNTIL, WHY_NOW};
 use crate::policy::{Action, Directive, RemedyChoice, Resolved, Strictness};
 use crate::remedy::applied::{Applied, states_strategy};
 use crate::rules::{
-    Certainty, Hazard, Outcome, RECREATE_OR_ZERO_SURGE, codes, judge_workload, recreate_once, supposed,
+    Certainty, Hazard, Outcome, RECREATE_OR_ZERO_SURGE, codes, judge_workload, recreate_once,
+    supposed,
 };
 
 impl Evaluation<'_> {

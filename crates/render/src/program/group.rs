@@ -5,9 +5,18 @@
 //! interrupts only the foreground group, so this program must pass the signal on.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::process::{Child, Command};
+
+/// Whether the user has interrupted the run.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the user has interrupted the run. Nothing is rendered then, and the exit code says so.
+pub fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
 
 /// The leaders of the groups that are running.
 static LEADERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -23,7 +32,7 @@ pub(super) struct Group {
 
 impl Group {
     /// Makes the process of `command` the leader of a group. If this program is interrupted, all
-    /// groups are stopped first.
+    /// groups are stopped. It reports its findings then, unless it is interrupted again.
     pub(super) fn lead(command: &mut Command) {
         #[cfg(unix)]
         {
@@ -41,6 +50,10 @@ impl Group {
     pub(super) fn of(child: &Child) -> Option<Self> {
         let leader = i32::try_from(child.id()?).ok()?;
         leaders().insert(leader);
+        // It may have started while the others were stopped.
+        if is_interrupted() {
+            stop(leader);
+        }
         Some(Self { leader })
     }
 
@@ -77,9 +90,10 @@ mod interrupts {
     use tokio::runtime::Builder;
     use tokio::signal::unix::{SignalKind, signal};
 
-    use super::{leaders, stop};
+    use super::{INTERRUPTED, Ordering, leaders, stop};
 
-    /// Waits for a signal that ends this program, then stops all groups and exits.
+    /// Waits for signals. All of them stop all groups; the first interrupt does no more, and all
+    /// others end this program.
     pub(super) fn wait() {
         let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
             return;
@@ -87,17 +101,22 @@ mod interrupts {
         let number = runtime.block_on(async {
             let mut interrupt = signal(SignalKind::interrupt()).ok()?;
             let mut terminate = signal(SignalKind::terminate()).ok()?;
-            Some(tokio::select! {
-                _ = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
-                _ = terminate.recv() => SignalKind::terminate().as_raw_value(),
-            })
+            for is_first in [true, false] {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => return Some(SignalKind::terminate().as_raw_value()),
+                }
+                if is_first {
+                    INTERRUPTED.store(true, Ordering::Relaxed);
+                    leaders().iter().copied().for_each(stop);
+                }
+            }
+            Some(SignalKind::interrupt().as_raw_value())
         });
         let Some(number) = number else { return };
         // The lock is kept until the exit, so that no group is added.
         let leaders = leaders();
-        for leader in leaders.iter() {
-            stop(*leader);
-        }
+        leaders.iter().copied().for_each(stop);
         // A shell reports a program that was ended by a signal in the same way.
         std::process::exit(128 + number);
     }

@@ -33,7 +33,7 @@ const ADVICE: &str = "Use --debug flag to render out invalid YAML";
 pub(crate) enum Failure {
     #[error("it cannot be copied: {0}")]
     Copy(io::Error),
-    #[error("{program} was still running after {} s and was stopped", limit.as_secs())]
+    #[error("{program} was still running after {} s and was stopped", limit.as_secs_f64().ceil())]
     Slow { program: String, limit: Duration },
     #[error("it asks for {url}")]
     Fetches { url: String },

@@ -11,6 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -230,6 +231,8 @@ pub(crate) struct Copy {
     /// The number of bytes and of entries that were copied so far.
     bytes: Cell<u64>,
     entries: Cell<usize>,
+    /// The state of all originals that were copied.
+    stamp: RefCell<DefaultHasher>,
     /// The originals of files that have another name or place in the copy, by their paths there.
     renamed: RefCell<HashMap<PathBuf, PathBuf>>,
 }
@@ -254,6 +257,7 @@ impl Copy {
             fetched: fetched.map(Path::to_owned),
             bytes: Cell::default(),
             entries: Cell::default(),
+            stamp: RefCell::default(),
             renamed: RefCell::default(),
         };
         for folder in folders {
@@ -301,8 +305,10 @@ impl Copy {
                 return Err(self.refused(path, "a link that leads out of it"));
             }
             link(&self.of_original(&target), &copied).map_err(Failure::Copy)?;
+            (path, target).hash(&mut *self.stamp.borrow_mut());
         } else if kind.is_file() {
             self.count(0, metadata.len())?;
+            self.mark(path, &metadata);
             fs::copy(path, copied).map_err(unreadable)?;
         } else {
             return Err(self.refused(path, "which is neither a file nor a folder"));
@@ -343,7 +349,18 @@ impl Copy {
     pub(crate) fn copy_file(&self, original: &Path, at: &Path) -> Result<(), Failure> {
         let metadata = fs::metadata(original).map_err(Failure::Copy)?;
         self.count(1, metadata.len())?;
+        self.mark(original, &metadata);
         fs::copy(original, at).map(drop).map_err(Failure::Copy)
+    }
+
+    /// Adds the state of a file to the stamp. A changed file is a new one with another time.
+    fn mark(&self, original: &Path, metadata: &fs::Metadata) {
+        (original, metadata.len(), metadata.modified().ok()).hash(&mut *self.stamp.borrow_mut());
+    }
+
+    /// A number that is the same for copies of the same files in the same state.
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp.borrow().finish()
     }
 
     /// Counts what is about to be put into the copy.

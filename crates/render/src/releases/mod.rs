@@ -9,6 +9,7 @@ mod flux_kustomization;
 mod foreign;
 mod helm_release;
 mod known;
+mod named;
 mod origin;
 mod values;
 
@@ -98,9 +99,16 @@ pub(super) struct Wanted {
     /// The releases to render.
     pub(super) rendered: Vec<(Release, Job)>,
     pub(super) placed: Vec<Placed>,
-    /// Folders, with links followed, that are delivered unchanged.
-    pub(super) standing: Vec<PathBuf>,
+    pub(super) standing: Vec<Standing>,
     pub(super) refused: Vec<Refused>,
+}
+
+/// A folder that a delivery applies unchanged.
+pub(super) struct Standing {
+    /// The number of the text that contains the delivery.
+    pub(super) holder: usize,
+    /// The folder, with links followed.
+    pub(super) folder: PathBuf,
 }
 
 /// A release that is not rendered.
@@ -156,11 +164,11 @@ pub(super) fn wanted(context: &RenderContext<'_>, first: usize) -> io::Result<Wa
     let files = (first..texts.len()).filter_map(|text| of_file(text, context));
     let mut wanted = Wanted { refused: files.collect(), ..Wanted::default() };
     for (delivery, owner, read) in objects {
-        let around = &namespaces[owner.place.source - first];
-        let add = |delivers| wanted.add(delivers, around, context);
+        let holder = owner.place.source;
+        let add = |delivers| wanted.add(delivers, holder, &namespaces[holder - first], context);
         let done = read.and_then(|read| read.into_iter().try_for_each(add));
         if let Err(reason) = done {
-            let folders = folders_of(&delivery.document, context);
+            let folders = named::by_object(delivery, context);
             wanted.refused.push(Refused::of(&owner, folders, reason));
         }
     }
@@ -171,12 +179,13 @@ impl Wanted {
     fn add(
         &mut self,
         delivers: Delivers,
+        holder: usize,
         around: &str,
         context: &RenderContext<'_>,
     ) -> Result<(), Reason> {
         match delivers {
             Delivers::Files(placed) => self.placed.push(placed),
-            Delivers::Folder(folder) => self.standing.push(folder),
+            Delivers::Folder(folder) => self.standing.push(Standing { holder, folder }),
             Delivers::Release(mut release) => {
                 let namespace = &mut release.settings.namespace;
                 namespace.get_or_insert_with(|| around.to_owned());
@@ -186,23 +195,6 @@ impl Wanted {
         }
         Ok(())
     }
-}
-
-/// The folders of this repository from which a release takes charts or manifests.
-fn folders_of(document: &Value, context: &RenderContext<'_>) -> Vec<PathBuf> {
-    let of_application = items(document, &["spec", "sources"])
-        .iter()
-        .chain(at(document, &["spec", "source"]))
-        .filter(|source| context.is_here(text(source, &["repoURL"]).unwrap_or_default()))
-        .filter_map(|source| text(source, &["path"]));
-    let spec = at(document, &["spec", "chart", "spec"]).unwrap_or(&Value::Null);
-    let is_folder = text(spec, &["sourceRef", "kind"]) == Some("GitRepository");
-    let of_release = text(spec, &["chart"]).filter(|_| is_folder);
-    of_application
-        .chain(of_release)
-        .chain(text(document, &["spec", "path"]))
-        .filter_map(|path| context.folder(path).ok())
-        .collect()
 }
 
 /// The deliveries of the object.
@@ -238,8 +230,8 @@ fn of_file(number: usize, context: &RenderContext<'_>) -> Option<Refused> {
     }
     Some(Refused {
         holder: number,
-        name: format!("{format} {}", file.name),
-        folders: Vec::new(),
+        name: format!("The file {}", file.name),
+        folders: named::by_file(file.real_path()?, &text, context),
         not_judged: reason.not_judged(format, file.name.clone()),
     })
 }

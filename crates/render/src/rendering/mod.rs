@@ -7,11 +7,15 @@ mod bases;
 pub(super) mod dependencies;
 mod inflate;
 mod origin;
+mod progress;
 pub(super) mod release;
 pub(super) mod roots;
 pub(super) mod variables;
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,18 +30,20 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::files::{normal, text_inside};
 use crate::program::command_line::{CommandLine, Field, Word};
+use crate::program::group::is_interrupted;
 use crate::program::run::{Failure, Limits, on_path, output};
 use crate::program::sandbox::{Copy, Sandbox};
 use crate::reason::Reason;
 use crate::{Input, Paths};
+use progress::Progress;
 use report::Cause;
 use roots::{Root, RootKind};
 
 /// The most charts and kustomizations that one run renders.
 const MAX_ROOTS: usize = 5_000;
 
-/// The time limit for all of them together, as a multiple of that for one.
-const TIMES_IN_ALL: u32 = 10;
+/// The time limit for one of them.
+const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// The most bytes of output of all of them.
 const MAX_OUTPUT: u64 = 256 << 20;
@@ -63,13 +69,25 @@ pub struct RenderOptions {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
-    /// The time limit for one chart or kustomization; all of them may take ten times that
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    /// The time limit for rendering; one chart or kustomization gets a minute of it at most
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub render_timeout: u64,
 
     /// Whether to say what confines the programs that render: with `--verbose`.
     #[arg(skip)]
     pub verbose: bool,
+}
+
+impl RenderOptions {
+    /// The time limit for all charts and kustomizations together.
+    const fn limit(&self) -> Duration {
+        Duration::from_secs(self.render_timeout)
+    }
+
+    /// The time limit for one chart or kustomization.
+    pub(super) fn limit_of_one(&self) -> Duration {
+        self.limit().min(MAX_TIME)
+    }
 }
 
 /// Whether charts and kustomizations are rendered.
@@ -94,7 +112,9 @@ pub(super) struct Renderer {
     _scratch: TempDir,
     /// The working directory, with links followed.
     here: PathBuf,
+    /// The time limits for all of them together and for one.
     limit: Duration,
+    limit_of_one: Duration,
     /// The time at which all rendering ends.
     end: Instant,
     /// The number of charts and kustomizations, and of bytes, that were rendered so far.
@@ -102,6 +122,9 @@ pub(super) struct Renderer {
     bytes: AtomicU64,
     /// The command line for charts that no release renders.
     template: CommandLine,
+    /// The results so far, by the stamps of the files and settings.
+    results: RefCell<HashMap<u64, Result<String, Reason>>>,
+    stamps: RandomState,
 }
 
 impl Paths<'_> {
@@ -122,11 +145,18 @@ impl Paths<'_> {
         }
         let renderer = self.renderer()?;
         let at_once = available_parallelism().map_or(1, usize::from);
+        let progress = &Progress::of(items.len());
         let texts = stream::iter(items)
             .map(|item| async move { renderer.count(each(renderer, item).await?) })
             .buffered(at_once.min(MAX_AT_ONCE))
+            .inspect(|_| progress.count())
             .collect();
-        Ok(renderer.runtime.block_on(texts))
+        Ok(renderer.runtime.block_on(async {
+            tokio::select! {
+                rendered = texts => rendered,
+                never = progress.show() => match never {},
+            }
+        }))
     }
 
     fn renderer(&self) -> io::Result<&Renderer> {
@@ -178,7 +208,7 @@ impl Renderer {
         let folder = fs::canonicalize(scratch.path())?;
         let template = template(input, &folder)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let limit = Duration::from_secs(input.render.render_timeout);
+        let limit = input.render.limit();
         let sandbox = runtime.block_on(Sandbox::new(folder))?;
         if input.render.verbose || !sandbox.is_confined() {
             (input.say)(&sandbox.in_force());
@@ -192,10 +222,13 @@ impl Renderer {
             _scratch: scratch,
             here: std::env::current_dir().and_then(fs::canonicalize)?,
             limit,
-            end: Instant::now() + limit.saturating_mul(TIMES_IN_ALL),
+            limit_of_one: input.render.limit_of_one(),
+            end: Instant::now() + limit,
             texts: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
             template,
+            results: RefCell::default(),
+            stamps: RandomState::new(),
         })
     }
 
@@ -248,8 +281,27 @@ impl Renderer {
         let chart = copy.of_original(&root.real);
         let release = Word::new(Field::ReleaseName, &root.release)?;
         let line = self.template.clone().word(&release).word(chart.as_path());
-        let text = self.helm(&line, &copy).await?;
-        Ok(origin::of_helm(&text, &root.folder))
+        self.once((copy.stamp(), &root.real), async {
+            let text = self.helm(&line, &copy).await?;
+            Ok(origin::of_helm(&text, &root.folder))
+        })
+        .await
+    }
+
+    /// The result of rendering for this stamp, which is rendered only once.
+    async fn once(
+        &self,
+        stamp: impl Hash,
+        rendering: impl Future<Output = Result<String, Reason>>,
+    ) -> Result<String, Reason> {
+        let stamp = self.stamps.hash_one(stamp);
+        let known = self.results.borrow().get(&stamp).cloned();
+        if let Some(known) = known {
+            return known;
+        }
+        let result = rendering.await;
+        self.results.borrow_mut().insert(stamp, result.clone());
+        result
     }
 
     async fn helm(&self, line: &CommandLine, copy: &Copy) -> Result<String, Reason> {
@@ -264,10 +316,20 @@ impl Renderer {
     async fn kustomization(
         &self,
         root: &Root,
-        mut fields: Map<String, Value>,
+        fields: Map<String, Value>,
     ) -> Result<String, Reason> {
         let copy = self.copy(root)?;
-        self.inflate(root, &copy).await?;
+        let stamp = (copy.stamp(), &root.real, fields.clone());
+        self.once(stamp, self.kustomized(root, fields, &copy)).await
+    }
+
+    async fn kustomized(
+        &self,
+        root: &Root,
+        mut fields: Map<String, Value>,
+        copy: &Copy,
+    ) -> Result<String, Reason> {
+        self.inflate(root, copy).await?;
         // A kustomization around the root requests the annotations with the origins.
         let around = copy.folder();
         let copied = copy.of_original(&root.real);
@@ -291,7 +353,7 @@ impl Renderer {
         };
         fields.insert("resources".to_owned(), json!(resources));
         fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
-        let text = self.kustomize(around, fields, &copy).await?;
+        let text = self.kustomize(around, fields, copy).await?;
         let file_of = |origin: &str| copy.original(normal(&around.join(origin)));
         let fetched = root.laid_out.as_deref();
         Ok(origin::of_kustomize(&text, file_of, &self.here, fetched))
@@ -334,10 +396,14 @@ impl Renderer {
         if left.is_zero() {
             return Err(self.out_of_time());
         }
+        if is_interrupted() {
+            return Err("the run was interrupted".into());
+        }
         let name = executable.file_stem().unwrap_or_default().to_string_lossy();
-        let limits = Limits { time: self.limit.min(left), file: MAX_OUTPUT };
+        let limits = Limits { time: self.limit_of_one.min(left), file: MAX_OUTPUT };
         let command = self.sandbox.command(executable, line, copy.folder(), limits);
         output(command, &name, limits).await.map_err(|failure| match failure {
+            _ if is_interrupted() => "the run was interrupted".into(),
             Failure::Refused { program, complaint } => {
                 let complaint = copy.with_originals(&complaint);
                 without_dependency(&complaint)
@@ -348,8 +414,8 @@ impl Renderer {
     }
 
     fn out_of_time(&self) -> Reason {
-        let all = self.limit.saturating_mul(TIMES_IN_ALL).as_secs();
-        format!("all rendering together may take {all} s").into()
+        let all = self.limit.as_secs();
+        format!("all rendering together may take {all} s (--render-timeout)").into()
     }
 }
 

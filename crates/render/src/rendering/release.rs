@@ -95,6 +95,23 @@ impl Renderer {
                 (copy, chart)
             }
         };
+        let chart_folder = match files {
+            Files::Root(root) => Some(root.folder.as_path()),
+            Files::Archive(_) | Files::Manifests(..) => None,
+        };
+        let stamp = (copy.stamp(), chart_folder, settings);
+        self.once(stamp, self.release_of_chart(&chart, chart_folder, settings, &copy)).await
+    }
+
+    /// Renders the copied chart of a release. If it is not packed,
+    /// `chart_folder` is its own folder.
+    async fn release_of_chart(
+        &self,
+        chart: &Path,
+        chart_folder: Option<&Path>,
+        settings: &Settings,
+        copy: &Copy,
+    ) -> Result<String, Reason> {
         if let Some(values) = &settings.own_values {
             let file = chart.join("values.yaml");
             // It may be a link, which must not be written through.
@@ -103,10 +120,10 @@ impl Renderer {
                 .and_then(|mut new| new.write_all(values.to_string().as_bytes()))
                 .map_err(Failure::Copy)?;
         }
-        let line = template(settings, copy.folder())?.word(chart.as_path());
-        let mut text = self.helm(&line, &copy).await?;
-        if let Files::Root(root) = files {
-            text = origin::of_helm(&text, &root.folder);
+        let line = template(settings, copy.folder())?.word(chart);
+        let mut text = self.helm(&line, copy).await?;
+        if let Some(folder) = chart_folder {
+            text = origin::of_helm(&text, folder);
         }
         for (number, fields) in settings.post_renderers.iter().enumerate() {
             let folder = copy.folder().join(format!("post-renderer-{number}"));
@@ -115,7 +132,7 @@ impl Renderer {
                 .map_err(Failure::Copy)?;
             let mut fields = fields.clone();
             fields.insert("resources".to_owned(), json!([RENDERED]));
-            text = self.kustomize(&folder, fields, &copy).await?;
+            text = self.kustomize(&folder, fields, copy).await?;
         }
         Ok(text)
     }

@@ -264,10 +264,15 @@ pub(crate) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool
     path.ancestors().skip(1).any(|above| {
         let inner = path.strip_prefix(above).unwrap_or(path);
         let first = inner.iter().next().unwrap_or_default();
-        let is_own = inner.iter().count() == 1 && inner.extension().is_some();
+        let is_own = inner.iter().count() == 1
+            && inner.extension().is_some()
+            && !DELIVERIES.iter().any(|name| first == *name);
         is_chart(above) && (is_own || PARTS.iter().any(|part| first == *part))
     })
 }
+
+/// Files that deliver a chart and may stand in its folder.
+const DELIVERIES: [&str; 2] = ["fleet.yaml", "helmfile.yaml"];
 
 /// The folders of a chart.
 const PARTS: [&str; 4] = ["charts", "crds", "files", "templates"];
