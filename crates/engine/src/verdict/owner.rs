@@ -68,7 +68,10 @@ impl Evaluation<'_> {
         match self.found_owner(metadata) {
             OwnerLookup::Real => true,
             OwnerLookup::None => false,
-            OwnerLookup::Unknown => self.is_from_a_service_account(),
+            OwnerLookup::Unknown => {
+                let requester = self.review.document.requester();
+                requester.is_some_and(|account| is_service_account(&account))
+            }
         }
     }
 
