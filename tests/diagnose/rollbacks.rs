@@ -91,7 +91,13 @@ fn look_where_the_line_says(incident: &Incident) {
             let command = filled
                 .iter()
                 .fold(look.as_str().unwrap().to_owned(), |command, (place, name)| {
-                    command.replace(place, name)
+                    ["-n ", " ", "/"].iter().fold(command, |command, before| {
+                        let end = if *before == " " { " " } else { "" };
+                        command.replace(
+                            &format!("{before}{place}{end}"),
+                            &format!("{before}{name}{end}"),
+                        )
+                    })
                 })
                 .replace(" VOLUME", &format!(" {}", incident.volume));
             if seen.insert(command.clone()) {

@@ -16,6 +16,7 @@ mod no_node_for_volume;
 mod outcome;
 mod replicas_share_volume;
 mod rolling_update_overlap;
+mod same_node_advice;
 mod selinux_label_conflict;
 mod single_pod_volume;
 mod strategies;

@@ -81,10 +81,9 @@
 //! merely follows is reported: the other may move while it stays. Pods that end and wait for each
 //! other's ReadWriteOncePod volume.
 
-mod advice;
-
 use hashbrown::HashSet;
 
+use super::same_node_advice::{self, MOST_COMPARED, Way};
 use super::{Certainty, Hazard, On, Outcome, Rule, messages};
 use crate::analysis::affinity;
 use crate::analysis::company::{NoNode, Obstacle, obstacle};
@@ -92,7 +91,6 @@ use crate::analysis::users::Visit;
 use crate::analysis::{Analysis, AttachConstraint, UsedVolume, own_claims, users, volumes};
 use crate::model::claim::Claim;
 use crate::model::workload::{Workload, WorkloadKind};
-use advice::{MOST_COMPARED, Way};
 
 pub(super) const RULE: Rule = Rule {
     code: "workloads-share-volume",
@@ -180,9 +178,10 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
     })?;
     let consequence = consequence(workload, &[other]);
     let (other, waits) = (other.shown(), consequence.text);
-    let named = match named.namespace == workload.metadata.namespace {
-        true => named.name.to_string(),
-        false => format!("{}/{}", named.namespace, named.name),
+    let named = if named.namespace == workload.metadata.namespace {
+        named.name.to_string()
+    } else {
+        format!("{}/{}", named.namespace, named.name)
     };
     Some(Hazard {
         what: format!(
@@ -289,15 +288,16 @@ fn apart(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Ha
         return None;
     }
     let consequence = consequence(workload, &apart);
-    let (certainty, way) = match advice::pair(analysis, claim, &apart) {
+    let (certainty, way) = match same_node_advice::pair(analysis, claim, &apart) {
         Some((follower, leader)) => (
-            match is_led_by_chance(follower, leader, &apart, analysis) {
-                true => Certainty::Assumed,
-                false => Certainty::Verified,
+            if is_led_by_chance(follower, leader, &apart, analysis) {
+                Certainty::Assumed
+            } else {
+                Certainty::Verified
             },
-            advice::follow(follower, leader, claim, analysis),
+            same_node_advice::follow(follower, leader, claim, analysis),
         ),
-        None => (Certainty::Verified, Way::of(advice::together(analysis, claim, &apart))),
+        None => (Certainty::Verified, Way::of(same_node_advice::together(analysis, claim, &apart))),
     };
     Some(Hazard {
         certainty,
@@ -361,7 +361,7 @@ fn blocked(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<
             (!matches!(obstacle, Obstacle::Nodes(_)) || follows())
                 .then_some((other, follower, leader, obstacle))
         })?;
-    let way = advice::around(&obstacle, follower, leader);
+    let way = same_node_advice::around(&obstacle, follower, leader);
     Some(Hazard {
         certainty: match obstacle {
             Obstacle::Nodes(NoNode::Unknown) => Certainty::Assumed,
@@ -402,7 +402,7 @@ fn visiting(
         messages::volumes(std::iter::once(volume)),
     );
     if let Visit::To(node) = visit {
-        let way = advice::follow(visitor, host, claim, analysis).advice;
+        let way = same_node_advice::follow(visitor, host, claim, analysis).advice;
         return Hazard {
             certainty: Certainty::Assumed,
             what,

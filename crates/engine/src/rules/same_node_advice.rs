@@ -162,9 +162,10 @@ fn keep_beside(
     let is_pod = follower.kind == WorkloadKind::Pod;
     let more = besides_affinity(follower, leader, analysis);
     if finds_the_leader_alone && is_pod {
-        let how = match affinity::same(follower, analysis.workload) {
-            true => "Give it".to_owned(),
-            false => format!("Delete {they}, or make it again with"),
+        let how = if affinity::same(follower, analysis.workload) {
+            "Give it".to_owned()
+        } else {
+            format!("Delete {they}, or make it again with")
         };
         let ends = if follower.ends() { "" } else { "`restartPolicy: Never` and " };
         return format!(
