@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::ids::TextId;
 use super::line;
 use super::parse::Parsed;
-use super::scope::Scopes;
+use super::scope::Context;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::Object;
@@ -24,12 +24,12 @@ const FAR: usize = 1000;
 
 /// The excerpts of the object's file, whose lines are `lines`, and of the claims' own files.
 pub(super) fn of(
-    scopes: &Scopes<'_>,
+    context: &Context<'_>,
     lines: &Lines<'_>,
     known: &Item,
     located: &Located,
 ) -> Vec<Excerpt> {
-    let (parsed, text) = (scopes.parsed, lines.text);
+    let (parsed, text) = (context.parsed, lines.text);
     let finding = &located.finding;
     let Some(place) = &located.place else {
         return Vec::new();
@@ -43,17 +43,19 @@ pub(super) fn of(
             let Some(path) = claim_name(&document, &volumes, name) else {
                 continue;
             };
-            let label = match scopes.claim(known, name) {
-                Some((there, claim))
-                    if TextId::of(there) != TextId::of(known)
-                        && !parsed.text(there).is_rendered() =>
-                {
-                    let (excerpt, at) = definition(parsed, there, claim);
-                    elsewhere.push(excerpt);
-                    format!("defined in {at}")
+            let label = match context.claim(name) {
+                Some((id, claim)) => {
+                    let there = parsed.object(id);
+                    let is_here = TextId::of(there) == TextId::of(known);
+                    if is_here || parsed.text(there).is_rendered() {
+                        described(claim)
+                    } else {
+                        let (excerpt, at) = definition(parsed, there, claim);
+                        elsewhere.push(excerpt);
+                        format!("defined in {at}")
+                    }
                 }
-                Some((_, claim)) => described(claim),
-                None => "defined elsewhere".to_owned(),
+                None => context.undefined(name),
             };
             let spot = known.outline.locate(&document, &path);
             // The line at fault has its own label.

@@ -9,10 +9,12 @@ use super::hunk;
 use super::judge::Judged;
 use super::line;
 use super::parse::Parsed;
-use super::scope::{Context, Scopes};
+use super::scope::Context;
 use super::text::{Origin, Release, Text};
 use super::written;
+use engine::model::object::{Object, ObjectRef};
 use engine::rules::codes;
+use engine::snapshot::{Overlay, Snapshot, View};
 use engine::verdict::{Finding, Proposal};
 use manifest::locate::Spot;
 use manifest::objects::Item;
@@ -70,17 +72,15 @@ pub(super) fn collect(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> R
 /// The findings and notices of objects of one file with their lines, for which the file is read
 /// again.
 pub(super) fn place(
+    parsed: &Parsed,
     files: &dyn Files,
     format: Format,
-    scopes: &Scopes<'_>,
-    context: &Context<'_>,
-    judged: Vec<Judged>,
+    judged: Vec<Judged<'_>>,
 ) -> Placed {
     let Some(first) = judged.first() else {
         return Placed::default();
     };
-    let parsed = context.parsed;
-    let origin = parsed.text(parsed.object(first.id));
+    let origin = parsed.text(first.subject.context.known);
     let source = &origin.source;
     let text = source.text().unwrap_or_default();
     let shows_excerpts = matches!(format, Format::Text | Format::Wide);
@@ -96,19 +96,17 @@ pub(super) fn place(
     };
     let mut placed = Placed::default();
     for object in judged {
-        let known = parsed.object(object.id);
+        let (context, known) = (&object.subject.context, object.subject.context.known);
         for (finding, spot) in object.findings {
             let mut located = file.locate(known, finding, spot);
-            located.is_unrendered = context.doubt(known).is_some();
+            located.is_unrendered = context.doubt().is_some();
             // Findings on rendered or piped objects may be placed in another file.
             let is_here = located.place.as_ref().is_some_and(|place| place.file == source.name);
             if shows_excerpts && is_here {
-                located.excerpts = excerpts::of(scopes, &file.lines, known, &located);
+                located.excerpts = excerpts::of(context, &file.lines, known, &located);
             }
             if format == Format::Html {
-                let namespace = &known.object.metadata().namespace;
-                let view = context.cluster.view();
-                located.users = report::users(view, namespace, &located.finding.volumes);
+                located.users = users(context, &known.object, &located.finding);
             }
             placed.findings.push(located);
         }
@@ -125,6 +123,14 @@ pub(super) fn place(
             .extend(object.notices.into_iter().map(|other| notice("metadata.annotations", other)));
     }
     placed
+}
+
+/// The users of the claims of a finding among the checked files.
+fn users(context: &Context<'_>, object: &Object, finding: &Finding) -> Vec<ObjectRef> {
+    let nothing = Snapshot::new();
+    let overlay = Overlay { nearer: Some(context), ..Overlay::NOTHING };
+    let view = View::new(&nothing, &overlay);
+    report::users(view, &object.metadata().namespace, &finding.volumes)
 }
 
 /// A file in which findings are placed.

@@ -3,6 +3,7 @@
 use super::parse::Parsed;
 use super::text::Text;
 use manifest::objects::Item;
+use manifest::position::Lines;
 
 /// The number of an object, in the order of the texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +31,16 @@ impl Parsed {
 
     pub(super) fn text_of(&self, id: ObjectId) -> TextId {
         TextId::of(self.object(id))
+    }
+
+    /// The file that contains the object, with its line unless the file was rendered.
+    pub(super) fn place_of(&self, known: &Item) -> String {
+        let Text { source, .. } = self.text(known);
+        let lines = source.text().ok().filter(|_| !self.text(known).is_rendered());
+        lines.map_or_else(
+            || source.name.clone(),
+            |text| format!("{}:{}", source.name, Lines::of(&text).line_and_column(known.start).0),
+        )
     }
 
     /// The text that contains the object.

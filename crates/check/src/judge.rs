@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::ids::ObjectId;
-use super::scope::{APPLIED_TOGETHER, Context};
+use super::scope::{APPLIED_TOGETHER, Context, NoteKind, Scopes};
 use super::unused_suppressions;
 use engine::model::object::Object;
 use engine::model::words::listed;
@@ -21,9 +21,7 @@ use manifest::objects::Item;
 
 /// An object to judge, and its context.
 pub(super) struct Subject<'c> {
-    context: &'c Context<'c>,
-    pub(super) id: ObjectId,
-    known: &'c Item,
+    pub(super) context: Context<'c>,
     document: OnceCell<Value>,
 }
 
@@ -38,129 +36,148 @@ impl Document for Subject<'_> {
 }
 
 /// The findings and notices for one object, with their positions.
-pub(super) struct Judged {
-    pub(super) id: ObjectId,
+pub(super) struct Judged<'c> {
+    pub(super) subject: Subject<'c>,
     pub(super) findings: Vec<(Finding, Spot)>,
     pub(super) notices: Vec<(String, Spot)>,
 }
 
 impl<'c> Subject<'c> {
     /// The object in its context.
-    pub(super) fn of(context: &'c Context<'c>, id: ObjectId) -> Self {
-        Self { context, id, known: context.parsed.object(id), document: OnceCell::new() }
+    pub(super) fn of(scopes: &'c Scopes<'c>, id: ObjectId) -> Self {
+        Self { context: Context::of(scopes, id), document: OnceCell::new() }
     }
 
     /// The parts of the document that are kept, parsed on first use.
     pub(super) fn document(&self) -> &Value {
-        self.document.get_or_init(|| self.known.outline.document())
+        self.document.get_or_init(|| self.context.known.outline.document())
     }
 
     /// The position of the field in the file.
     fn spot(&self, field: &str) -> Spot {
-        self.known.outline.locate(self.document(), field)
+        self.context.known.outline.locate(self.document(), field)
     }
 
-    /// The verdict on the object.
-    pub(super) fn verdict(&self, effective: &EffectivePolicy, mode: Mode) -> Verdict {
-        let (context, parsed) = (self.context, self.context.parsed);
+    /// The verdict on the object. Several definitions of one name that lead to the same verdict are
+    /// one.
+    pub(super) fn verdict(&mut self, effective: &EffectivePolicy, mode: Mode) -> Verdict {
+        let verdict = self.verdict_in(&self.context, effective, mode);
+        let mut alternatives = self.context.alternatives().into_iter().map(|context| {
+            let verdict = self.verdict_in(&context, effective, mode);
+            (context, verdict)
+        });
+        match alternatives.next() {
+            Some((context, first)) if alternatives.all(|(_, other)| is_same(&first, &other)) => {
+                drop(alternatives);
+                self.context = context;
+                first
+            }
+            _ => verdict,
+        }
+    }
+
+    fn verdict_in(
+        &self,
+        context: &Context<'_>,
+        effective: &EffectivePolicy,
+        mode: Mode,
+    ) -> Verdict {
+        let parsed = context.parsed;
         let review = Review {
-            object: &self.known.object,
+            object: &self.context.known.object,
             old: None,
-            reference: &self.known.reference,
+            reference: &self.context.known.reference,
             scaled: None,
             document: self,
             mode,
         };
-        let nearer = [&context.cluster];
         let overlay = Overlay {
             partial: !parsed.facts_have_classes,
             files: true,
-            nearer: &nearer,
+            nearer: Some(context),
             made_classes: &parsed.made_classes,
-            default_in_doubt: parsed.is_default_in_doubt,
-            batch: Some((&context.order, self.id.0)),
+            default_in_doubt: context.is_default_in_doubt(),
+            batch: Some((context, context.id.0)),
             ..Overlay::NOTHING
         };
         evaluate(&review, View::new(&parsed.facts, &overlay), effective)
     }
 
-    /// Whether facts about a claim that the object uses are only assumed, the object is incomplete,
-    /// or a kustomization that was not rendered may change it.
+    /// Whether the verdict rests on facts about a claim that are only assumed, the object is
+    /// incomplete, or a kustomization that was not rendered may change it.
     pub(super) fn rests_on_an_assumption(&self) -> bool {
-        if self.known.incomplete().is_some() || self.context.doubt(self.known).is_some() {
+        if self.context.known.incomplete().is_some() || self.context.doubt().is_some() {
             return true;
         }
-        let Object::Workload(workload) = &self.known.object else {
+        let Object::Workload(workload) = &self.context.known.object else {
             return false;
         };
-        self.context.assumed_of(self.id).any(|note| {
-            !note.is_about_users && workload.template.claims().any(|claim| *claim == note.claim)
-        })
+        let mut notes = workload.template.claims().flat_map(|claim| self.context.notes(claim));
+        notes.any(|note| note.kind == NoteKind::Assumed)
     }
 
     /// Judges the object; `None` if there are no findings or notices, as for most objects.
-    pub(super) fn judge(&self, effective: &EffectivePolicy) -> Option<Judged> {
-        let (context, known) = (self.context, self.known);
+    pub(super) fn judge(mut self, effective: &EffectivePolicy) -> Option<Judged<'c>> {
         let verdict = self.verdict(effective, Mode::Propose);
-        let (findings, notices) = (verdict.findings, verdict.notices);
-        let unused = unused_suppressions::on_object(context, known, &findings);
-        let is_silent = findings.is_empty() && notices.is_empty() && unused.is_empty();
+        let (context, known) = (&self.context, self.context.known);
+        let unused = unused_suppressions::on_object(context, known, &verdict.findings);
+        let is_silent =
+            verdict.findings.is_empty() && verdict.notices.is_empty() && unused.is_empty();
         if is_silent && known.notes.is_empty() && known.incomplete().is_none() {
             return None;
         }
         let annotations = self.spot("metadata.annotations");
-        let of_annotations = notices.into_iter().chain(unused).map(|text| (text, annotations));
+        let of_annotations =
+            verdict.notices.into_iter().chain(unused).map(|text| (text, annotations));
         let notes = known.notes.iter().map(|note| (note.text.clone(), note.spot));
-        let mut judged = Judged {
-            id: self.id,
-            findings: Vec::new(),
-            notices: of_annotations.chain(notes).collect(),
-        };
-        if !findings.is_empty() {
+        let mut notices: Vec<_> = of_annotations.chain(notes).collect();
+        if !verdict.findings.is_empty() {
             let start = self.spot("");
             let elsewhere = elsewhere(context, known).into_iter();
-            judged.notices.extend(elsewhere.map(|text| (text, start)));
+            notices.extend(elsewhere.map(|text| (text, start)));
         }
-        for mut finding in findings {
-            judged.notices.extend(self.qualify(&mut finding));
+        let mut findings = Vec::new();
+        for mut finding in verdict.findings {
+            notices.extend(self.qualify(&mut finding));
             let spot = self.spot(&finding.field_path);
             match as_notice(known, &finding) {
-                Some(text) => judged.notices.push((text, spot)),
-                None => judged.findings.push((finding, spot)),
+                Some(text) => notices.push((text, spot)),
+                None => findings.push((finding, spot)),
             }
         }
-        let mut seen = Vec::with_capacity(judged.notices.len());
-        judged.notices.retain(|notice| {
+        let mut seen = Vec::with_capacity(notices.len());
+        notices.retain(|notice| {
             let is_new = !seen.contains(notice);
             seen.push(notice.clone());
             is_new
         });
-        Some(judged)
+        Some(Judged { subject: self, findings, notices })
     }
 
     /// Adds to the finding, and to notices, the ambiguous or assumed facts that it depends on.
     fn qualify(&self, finding: &mut Finding) -> Vec<(String, Spot)> {
-        let (context, known) = (self.context, self.known);
-        let mut ambiguous = context.ambiguous_of(self.id);
-        if finding.rule == codes::UNRESOLVED_CLAIM
-            && let Some(note) = ambiguous.find(|note| finding.volumes.contains(&note.claim))
-        {
-            finding.message = format!("{}: {}", finding.object, note.text);
-            finding.brief = format!("claim \"{}\" is defined more than once", note.claim);
-            finding.step = format!("{APPLIED_TOGETHER}.");
-        }
+        let (context, known) = (&self.context, self.context.known);
         let mut notices = Vec::new();
-        for assumed in context.assumed_of(self.id) {
-            let is_about_it =
-                !assumed.is_about_users || finding.rule == codes::WORKLOADS_SHARE_VOLUME;
-            if is_about_it && finding.volumes.contains(&assumed.claim) {
-                if finding.rule == codes::UNRESOLVED_CLAIM {
+        for claim in finding.volumes.clone() {
+            for note in context.notes(&claim) {
+                match (note.kind, finding.rule) {
+                    (NoteKind::Ambiguous, codes::UNRESOLVED_CLAIM) => {
+                        finding.message = format!("{}: {}", finding.object, note.text);
+                        finding.brief = format!("claim \"{claim}\" is defined more than once");
+                        finding.step = format!("{APPLIED_TOGETHER}.");
+                        continue;
+                    }
                     // An unknown outcome is not likely either, so only its action is lowered.
-                    finding.action = finding.action.max(Action::Warn);
-                } else {
-                    finding.assume("likely");
+                    (NoteKind::Assumed, codes::UNRESOLVED_CLAIM) => {
+                        finding.action = finding.action.max(Action::Warn);
+                    }
+                    (NoteKind::Assumed, _)
+                    | (NoteKind::AssumedUsers, codes::WORKLOADS_SHARE_VOLUME) => {
+                        finding.assume("likely");
+                    }
+                    (NoteKind::Ambiguous | NoteKind::AssumedUsers, _) => continue,
                 }
-                notices.push((assumed.text.clone(), self.spot("")));
+                notices.push((note.text, self.spot("")));
             }
         }
         let release = context.parsed.text(known).release();
@@ -178,7 +195,7 @@ impl<'c> Subject<'c> {
         } else if self.depends_on_incomplete(finding) {
             finding.assume("likely");
         }
-        if let Some(doubt) = context.doubt(known) {
+        if let Some(doubt) = context.doubt() {
             finding.assume("unless rendering changes it");
             finding.message += &format!(" {doubt}, which was not rendered, may change this.");
         }
@@ -190,12 +207,26 @@ impl<'c> Subject<'c> {
         let uses = |workload: &Workload| {
             workload.template.claims().any(|claim| finding.volumes.contains(claim))
         };
-        ABOUT_OTHERS.contains(&finding.rule) && self.context.incomplete().any(uses)
+        ABOUT_OTHERS.contains(&finding.rule) && self.context.incomplete().into_iter().any(uses)
     }
 }
 
 /// The rules about an object and a workload besides it.
 const ABOUT_OTHERS: [&str; 2] = [codes::WORKLOADS_SHARE_VOLUME, codes::AUTOSCALER_EXCEEDS_VOLUME];
+
+/// Whether two verdicts differ in their words alone.
+fn is_same(one: &Verdict, other: &Verdict) -> bool {
+    let decisive = |verdict: &Verdict| -> Vec<_> {
+        let findings = verdict.findings.iter();
+        findings
+            .map(|finding| {
+                let Finding { rule, outcome, certainty, action, field_path, volumes, .. } = finding;
+                (*rule, *outcome, *certainty, *action, field_path.clone(), volumes.clone())
+            })
+            .collect()
+    };
+    decisive(one) == decisive(other) && one.patch == other.patch
+}
 
 /// The notice that replaces a finding if nobody needs to act on it.
 fn as_notice(known: &Item, finding: &Finding) -> Option<String> {
@@ -230,7 +261,7 @@ fn elsewhere(context: &Context<'_>, known: &Item) -> Vec<String> {
     workload
         .template
         .claims()
-        .filter(|claim| context.cluster.view().claim(own, claim).found().is_none())
+        .filter(|claim| context.claim(claim).is_none())
         .filter(|claim| facts.claim(own, claim).found().is_none())
         .filter_map(|claim| match facts.namespaces_with_claim(claim)[..] {
             [only] => Some(format!(

@@ -107,13 +107,12 @@ impl Parsed {
         #[cfg(not(feature = "threads"))]
         let groups = groups.into_iter();
         let placed = groups.map(|group| {
-            let context = scopes.around(&group);
             let judged = group
                 .iter()
                 .filter(|id| wanted(&self.object(**id).reference))
-                .filter_map(|id| Subject::of(&context, *id).judge(effective))
+                .filter_map(|id| Subject::of(&scopes, *id).judge(effective))
                 .collect();
-            findings::place(files, format, &scopes, &context, judged)
+            findings::place(self, files, format, judged)
         });
         findings::collect(self, placed.collect(), format)
     }

@@ -46,28 +46,25 @@ pub(super) fn made_classes(named: &HashSet<&str>, read: &Reading, facts: &Snapsh
     unknown.into_iter().map(Into::into).collect()
 }
 
-/// Whether one of the classes is that of K3s, where it is the default class.
-pub(super) fn has_local_path(named: &HashSet<&str>) -> bool {
-    named.iter().flat_map(|name| likely_classes(name)).any(|class| class.driver() == LOCAL_PATH)
+/// Whether the object names the class of K3s, where it is the default class.
+pub(super) fn names_local_path(known: &Item) -> bool {
+    let mut likely = named_classes(known).into_iter().flat_map(likely_classes);
+    likely.any(|class| class.driver() == LOCAL_PATH)
 }
 
 const LOCAL_PATH: &str = "rancher.io/local-path";
 
-/// The classes that claims name.
-pub(super) fn named_classes(objects: &[Item]) -> HashSet<&str> {
-    let mut named = HashSet::new();
-    for known in objects {
-        match &known.object {
-            Object::Claim(claim) => named.extend(claim.class()),
-            Object::Workload(workload) => {
-                let ephemeral = workload.ephemeral_claims().map(|(_, template)| template);
-                let templates = workload.claim_templates.iter().chain(ephemeral);
-                named.extend(templates.filter_map(|template| template.class()));
-            }
-            _ => {}
+/// The classes that a claim or the claim templates of a workload name.
+pub(super) fn named_classes(known: &Item) -> Vec<&str> {
+    match &known.object {
+        Object::Claim(claim) => claim.class().into_iter().collect(),
+        Object::Workload(workload) => {
+            let ephemeral = workload.ephemeral_claims().map(|(_, template)| template);
+            let templates = workload.claim_templates.iter().chain(ephemeral);
+            templates.filter_map(|template| template.class()).collect()
         }
+        _ => Vec::new(),
     }
-    named
 }
 
 /// The names under keys of values from which charts create classes. The lines are read without a

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 
 use super::ids::TextId;
-use super::made_classes::{has_local_path, made_classes, named_classes};
+use super::made_classes::{made_classes, named_classes, names_local_path};
 use super::namespace::note;
 use super::reading::Reading;
 use engine::model::Text as Name;
@@ -26,8 +26,8 @@ pub struct Parsed {
     pub(super) facts_have_classes: bool,
     /// The classes that no object defines, but that charts which were not rendered create.
     pub(super) made_classes: Vec<Name>,
-    /// Whether the default class may be one that does not attach its volumes.
-    pub(super) is_default_in_doubt: bool,
+    /// The texts with claims of local-path, which is the default class where it exists.
+    pub(super) with_local_path: Vec<TextId>,
     /// The origins whose objects are in several texts; see [`origin`].
     shared: HashSet<(Box<str>, Name)>,
     /// The time of judgement, which decides whether overrides have ended.
@@ -60,9 +60,11 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
         known.object.metadata_mut().deletion_timestamp = None;
     }
     let objects = &reading.objects;
-    let named = named_classes(objects);
-    let is_default_in_doubt = has_local_path(&named);
+    let named = objects.iter().flat_map(named_classes).collect();
     let made_classes = made_classes(&named, &reading, &facts);
+    let mut with_local_path: Vec<TextId> =
+        objects.iter().filter(|known| names_local_path(known)).map(TextId::of).collect();
+    with_local_path.dedup();
     let mut texts_of = HashMap::new();
     for known in objects {
         if let Some(origin) = origin(known) {
@@ -77,7 +79,7 @@ pub fn parse(mut reading: Reading, facts: Snapshot, now: Timestamp) -> Parsed {
     summary.unreadable = reading.unread.len();
     Parsed {
         facts_have_classes: !facts.view().storage_classes().is_empty(),
-        is_default_in_doubt,
+        with_local_path,
         made_classes,
         shared: texts_of.into_keys().collect(),
         reading,

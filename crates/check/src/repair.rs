@@ -93,27 +93,25 @@ impl Parsed {
         let repairs_guesses = remedy.is_some_and(RemedyChoice::suits_every_class);
         let scopes = Scopes::of(self);
         let mut repairable = Vec::new();
-        for ids in scopes.groups() {
-            let context = scopes.around(&ids);
-            let subjects = ids
-                .iter()
-                .map(|id| Subject::of(&context, *id))
-                .filter(|subject| repairs_guesses || !subject.rests_on_an_assumption());
-            repairable.extend(subjects.filter_map(|subject| {
-                let verdict = subject.verdict(effective, Mode::Repair { remedy });
+        for id in scopes.groups().into_iter().flatten() {
+            let mut subject = Subject::of(&scopes, id);
+            let verdict = subject.verdict(effective, Mode::Repair { remedy });
+            if let Some(patch) = verdict.patch
+                && (repairs_guesses || !subject.rests_on_an_assumption())
+            {
                 let remedies: Vec<&str> = verdict
                     .findings
                     .iter()
                     .flat_map(|finding| &finding.remedies)
                     .map(|proposal| proposal.remedy.name)
                     .collect();
-                Some(Repairable {
-                    known: self.object(subject.id),
-                    patch: verdict.patch?,
+                repairable.push(Repairable {
+                    known: self.object(id),
+                    patch,
                     remedies: remedies.join(", "),
                     document: subject.document().clone(),
-                })
-            }));
+                });
+            }
         }
         repairable
     }

@@ -19,7 +19,7 @@ pub(super) fn on_object(context: &Context<'_>, known: &Item, findings: &[Finding
     // An object without pods may need the suppression once it has some. Others may need it with
     // what was not rendered, or in another overlay.
     let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
-    let varies = context.doubt(known).is_some() || context.parsed.is_shared(known);
+    let varies = context.doubt().is_some() || context.parsed.is_shared(known);
     if asleep || varies || is_unknown(findings) {
         return Vec::new();
     }

@@ -1,525 +1,497 @@
-//! Collects the objects that are facts for those of one file, starting from the places that name
-//! them.
+//! The objects that one judgement sees from the place of its object, and the record of those for
+//! which it asked.
 
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 
 use super::super::ids::{ObjectId, TextId};
 use super::super::parse::Parsed;
-use super::{Answer, Key, Resolved, Scopes, claim_key, global, key, target_key};
+use super::{Answer, Key, Scopes, claim_key, global, key, key_of, listed_in, target_of};
 use engine::model::Text;
 use engine::model::claim::Claim;
+use engine::model::metadata::Metadata;
 use engine::model::object::{Object, ObjectKind};
 use engine::model::words::some;
 use engine::model::workload::{Workload, WorkloadKind};
-use engine::snapshot::{BatchOrder, Snapshot};
+use engine::snapshot::{IndexKey, ObjectKey, Order, Place};
 use manifest::helm_hook::HelmHook;
 use manifest::objects::Item;
 
 /// The most users of one claim that are judged together.
 const MAX_USERS: usize = 64;
 
-/// The most pods of a StatefulSet whose claims are considered.
-const MAX_ORDINALS: i64 = 16;
+/// The most definitions of one name that are judged one by one.
+const MAX_ALTERNATIVES: usize = 4;
 
-/// The objects that are facts for those of one file.
-pub(crate) struct Context<'p> {
-    pub(crate) parsed: &'p Parsed,
-    pub(crate) cluster: Snapshot,
-    pub(crate) order: BatchOrder,
-    /// The numbers of the incomplete ones.
-    incomplete: Vec<ObjectId>,
-    /// The name of something that was not rendered and may change one of them.
-    doubt: Option<&'p str>,
-    notes: Notes,
-}
+/// The key under which the default class is found.
+const DEFAULT_CLASS: Key = (ObjectKind::StorageClass, Text::const_new(""), Text::const_new(""));
 
-/// The notes about claims that are not certain.
-#[derive(Default)]
-struct Notes {
-    /// The ambiguous claims, each with its workload: several definitions are equally near, and none
-    /// is used.
-    ambiguous: Vec<(ObjectId, ClaimNote)>,
-    /// The claims, each with its workload, that are defined in an unrelated folder.
-    assumed: Vec<(ObjectId, ClaimNote)>,
-    /// The claims, by their namespace, whose class is ambiguous, because several definitions are
-    /// equally near.
-    classless: Vec<(Text, ClaimNote)>,
+/// The objects that the judgement of one object sees from its place.
+pub(crate) struct Context<'s> {
+    scopes: &'s Scopes<'s>,
+    pub(crate) parsed: &'s Parsed,
+    /// The object that is judged.
+    pub(crate) id: ObjectId,
+    pub(crate) known: &'s Item,
+    /// The text from which names are looked up.
+    from: TextId,
+    /// The answers that were given.
+    answers: RefCell<HashMap<Key, Answer>>,
+    /// The lists that were given, by the key of their claim or as in [`Scopes::listed`].
+    lists: RefCell<HashMap<Key, Vec<ObjectId>>>,
+    /// The name of something that was not rendered and may change an object that was given.
+    doubt: Cell<Option<&'s str>>,
 }
 
 /// The advice if several definitions are equally near.
 pub(crate) const APPLIED_TOGETHER: &str = "Check only manifests that are applied together";
 
-/// A note about a claim that a workload names.
-pub(crate) struct ClaimNote {
-    pub(crate) claim: Text,
+/// A note about a claim that is not certain.
+pub(crate) struct Note {
+    pub(crate) kind: NoteKind,
     /// One or two sentences.
     pub(crate) text: String,
-    /// Whether it is only about the other users of the claim.
-    pub(crate) is_about_users: bool,
 }
 
-impl ClaimNote {
-    fn new(claim: &Text, text: String) -> Self {
-        Self { claim: claim.clone(), text, is_about_users: false }
-    }
-}
-
-impl<'p> Context<'p> {
-    /// The name, as shown in messages, of something that was not rendered and may change fields
-    /// that matter for the object in this context.
-    pub(crate) fn doubt(&self, known: &Item) -> Option<&'p str> {
-        self.parsed.text(known).doubt.as_deref().or(self.doubt)
-    }
-
-    /// The incomplete workloads.
-    pub(crate) fn incomplete(&self) -> impl Iterator<Item = &'p Workload> {
-        self.incomplete.iter().filter_map(|id| match &self.parsed.object(*id).object {
-            Object::Workload(workload) => Some(workload),
-            _ => None,
-        })
-    }
-
-    /// The notes on assumptions in the judgement of the object.
-    pub(crate) fn assumed_of(&self, id: ObjectId) -> impl Iterator<Item = &ClaimNote> {
-        let object = &self.parsed.object(id).object;
-        let namespace = &object.metadata().namespace;
-        let classless = self.notes.classless.iter().filter(move |(of, _)| of == namespace);
-        of(&self.notes.assumed, id).chain(classless.map(|(_, note)| note))
-    }
-
-    /// The notes on ambiguous claims in the judgement of the object.
-    pub(crate) fn ambiguous_of(&self, id: ObjectId) -> impl Iterator<Item = &ClaimNote> {
-        of(&self.notes.ambiguous, id)
-    }
-}
-
-fn of(notes: &[(ObjectId, ClaimNote)], id: ObjectId) -> impl Iterator<Item = &ClaimNote> {
-    notes.iter().filter(move |(workload, _)| *workload == id).map(|(_, note)| note)
-}
-
-impl<'p> Scopes<'p> {
-    /// The context of the objects, all from one file.
-    pub(crate) fn around(&self, ids: &[ObjectId]) -> Context<'p> {
-        let from = self.source(ids[0]);
-        let mut walk = Walk {
-            scopes: self,
-            from,
-            taken: HashMap::new(),
-            waiting: Vec::new(),
-            has_volumes: false,
-            has_workloads: HashSet::new(),
-            notes: Notes::default(),
-        };
-        // Of two objects with one name in a file, the last one counts.
-        for id in ids.iter().rev() {
-            walk.take(*id, Depth::Judged);
-        }
-        while let Some((id, depth)) = walk.waiting.pop() {
-            walk.visit(id, depth);
-        }
-        for driver in &self.drivers {
-            walk.named(&key(self.object(*driver)));
-        }
-        let mut taken: Vec<ObjectId> = walk.taken.into_values().collect();
-        taken.sort_unstable();
-        let mut cluster = Snapshot::new();
-        for id in &taken {
-            cluster.apply(self.object(*id).clone());
-        }
-        taken.retain(|id| self.parsed.object(*id).is_judged());
-        let doubts = taken.iter().map(|id| {
-            let known = self.parsed.object(*id);
-            self.parsed.text(known).doubt.as_deref()
-        });
-        Context {
-            parsed: self.parsed,
-            cluster,
-            order: BatchOrder::of(taken.iter().map(|id| (id.0, self.object(*id)))),
-            doubt: doubts.flatten().next(),
-            incomplete: taken
-                .iter()
-                .copied()
-                .filter(|id| self.parsed.object(*id).incomplete().is_some())
-                .collect(),
-            notes: walk.notes,
-        }
-    }
-}
-
-/// The distance of an object from the judged ones.
+/// The reason for which a claim is not certain.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Depth {
-    /// It is one of the judged objects.
-    Judged,
-    /// A judged object names it, or it shares a claim with one.
-    Neighbor,
-    /// It is only a fact.
-    Fact,
+pub(crate) enum NoteKind {
+    /// Several definitions are equally near, and none is used.
+    Ambiguous,
+    /// It is defined in an unrelated folder or another scope, or its class is ambiguous.
+    Assumed,
+    /// Its other users are in an unrelated folder or another scope.
+    AssumedUsers,
 }
 
-struct Walk<'s, 'p> {
-    scopes: &'s Scopes<'p>,
-    from: TextId,
-    taken: HashMap<Key, ObjectId>,
-    waiting: Vec<(ObjectId, Depth)>,
-    /// Whether the volumes that nobody names were collected.
-    has_volumes: bool,
-    /// The namespaces whose workloads were collected.
-    has_workloads: HashSet<Text>,
-    notes: Notes,
+impl fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Context")
+    }
 }
 
-impl<'p> Walk<'_, 'p> {
-    fn take(&mut self, id: ObjectId, depth: Depth) {
-        let key = key(self.scopes.object(id));
-        let known = self.taken.contains_key(&key);
-        if !known {
-            self.taken.insert(key, id);
-        }
-        if !known || depth == Depth::Judged {
-            self.waiting.push((id, depth));
-        }
+impl Order for Context<'_> {
+    fn position(&self, kind: ObjectKind, metadata: &Metadata) -> Option<usize> {
+        let answers = self.answers.borrow();
+        answers.get(&key_of(kind, metadata)).and_then(Answer::one).map(|id| id.0)
+    }
+}
+
+impl Place for Context<'_> {
+    fn object(&self, key: ObjectKey<'_>) -> Option<&Object> {
+        let id = self.find((key.kind, key.namespace.into(), key.name.into()))?;
+        Some(self.scopes.object(id))
     }
 
-    /// Collects the definition of `key` as seen from `source`, if there is exactly one.
-    fn take_one(&mut self, source: TextId, key: &Key) -> Option<ObjectId> {
-        let definition = self.scopes.one(source, key)?;
-        self.take(definition, Depth::Fact);
-        Some(definition)
-    }
-
-    /// Collects the definition of `key` in this scope, or otherwise in other scopes.
-    fn named(&mut self, key: &Key) -> Answer {
-        let answer = match self.scopes.answer(self.from, key) {
-            Answer::Nothing => self.scopes.elsewhere(self.from, key),
-            answer => answer,
+    fn objects(&self, keys: &[IndexKey<'_>]) -> Vec<&Object> {
+        let list = match keys.last() {
+            Some(IndexKey::Claim { namespace, claim }) => {
+                claim_key(&Text::from(*namespace), *claim)
+            }
+            Some(IndexKey::Target { namespace, kind, name }) => {
+                let Some(kind) = WorkloadKind::from_name(kind) else {
+                    return Vec::new();
+                };
+                (ObjectKind::Workload(kind), Text::from(*namespace), Text::from(*name))
+            }
+            Some(IndexKey::DefaultClass) => {
+                let class = self.find(DEFAULT_CLASS);
+                return self.given(class.as_slice());
+            }
+            Some(IndexKey::Kind(kind @ ObjectKind::StorageClass)) => global(*kind, ""),
+            Some(IndexKey::FreeOfClass(_) | IndexKey::ClaimedBy { .. } | IndexKey::Handle(_)) => {
+                global(ObjectKind::Volume, "")
+            }
+            Some(IndexKey::Namespace(namespace)) => listed_in(namespace),
+            // A selector over all namespaces sees the workloads of its own.
+            Some(IndexKey::PodLabel { .. }) | None => {
+                listed_in(&self.known.object.metadata().namespace)
+            }
+            Some(
+                IndexKey::ClaimStem { .. }
+                | IndexKey::Kind(_)
+                | IndexKey::NodeLabel { .. }
+                | IndexKey::Attached(_),
+            ) => return Vec::new(),
         };
-        self.taken(answer)
+        let known = self.lists.borrow().get(&list).cloned();
+        let ids = known.unwrap_or_else(|| {
+            let ids = self.list(&list);
+            self.lists.borrow_mut().insert(list, ids.clone());
+            ids
+        });
+        self.given(&ids)
     }
+}
 
-    /// Collects the object of the answer.
-    fn taken(&mut self, answer: Answer) -> Answer {
-        if let Answer::One(id) = answer {
-            self.take(id, Depth::Fact);
+impl<'s> Context<'s> {
+    pub(crate) fn of(scopes: &'s Scopes<'s>, id: ObjectId) -> Self {
+        let own = scopes.source(id);
+        let object = scopes.object(id);
+        let mut answers = HashMap::from([(key(object), Answer::One(id))]);
+        let mut from = own;
+        // An autoscaler is judged with its workload, as seen from there.
+        if let (Object::Autoscaler(_), Some(target)) = (object, target_of(object)) {
+            let answer = scopes.answer(own, &target);
+            from = answer.one().map_or(own, |workload| scopes.source(workload));
+            answers.insert(target, answer);
         }
-        answer
-    }
-
-    fn visit(&mut self, id: ObjectId, depth: Depth) {
-        let scopes = self.scopes;
-        let source = scopes.source(id);
-        match scopes.object(id) {
-            Object::Workload(workload) if depth != Depth::Fact => {
-                self.workload(id, workload, depth);
-            }
-            Object::Claim(claim) => {
-                if depth == Depth::Judged {
-                    let key = key(scopes.object(id));
-                    self.users(id, &key, Resolved::One(id));
-                }
-                match scopes.places.nearness(self.from, source) {
-                    Some(_) => self.storage(claim),
-                    None => self.storage_elsewhere(source, claim),
-                }
-            }
-            Object::Autoscaler(autoscaler) if depth == Depth::Judged => {
-                let target = &autoscaler.spec.scale_target_ref;
-                let workload = target_key(&autoscaler.metadata.namespace, target)
-                    .and_then(|target| scopes.one(source, &target));
-                if let Some(workload) = workload {
-                    self.take(workload, Depth::Neighbor);
-                }
-            }
-            _ => {}
-        }
-        let metadata = scopes.object(id).metadata();
-        let namespace = global(ObjectKind::Namespace, &metadata.namespace);
-        self.take_one(self.from, &namespace);
-    }
-
-    /// Collects the objects that decide which storage a claim has or gets.
-    fn storage(&mut self, claim: &Claim) {
-        let scopes = self.scopes;
-        let class = match claim.class() {
-            Some(class) => self.named(&global(ObjectKind::StorageClass, class)),
-            None => self.taken(scopes.nearest_beside(self.from, &scopes.default_classes)),
-        };
-        if let Answer::Several(classes) = class
-            && !scopes.is_settled(claim, &classes)
-        {
-            let metadata = &claim.metadata;
-            let text = self.several_classes(claim.class(), &classes);
-            let note = ClaimNote::new(&metadata.name, text);
-            self.notes.classless.push((metadata.namespace.clone(), note));
-        }
-        if !claim.spec.volume_name.is_empty() {
-            self.named(&global(ObjectKind::Volume, &claim.spec.volume_name));
-        }
-        if !self.has_volumes {
-            self.has_volumes = true;
-            self.take_nearest(&scopes.volumes);
+        Self {
+            scopes,
+            parsed: scopes.parsed,
+            id,
+            known: scopes.parsed.object(id),
+            from,
+            answers: RefCell::new(answers),
+            lists: RefCell::default(),
+            doubt: Cell::default(),
         }
     }
 
-    /// Does the same for a claim of another scope, as seen from its source `there`. The class and
-    /// the volume of that claim may have the name of different objects in this scope. Default
-    /// classes and free volumes of the other scope do not matter for the claims of this one.
-    fn storage_elsewhere(&mut self, there: TextId, claim: &Claim) {
-        let scopes = self.scopes;
-        let class = claim.class().map(|name| global(ObjectKind::StorageClass, name));
-        let name = &claim.spec.volume_name;
-        let volume = (!name.is_empty()).then(|| global(ObjectKind::Volume, name));
-        for key in class.into_iter().chain(volume) {
-            if matches!(scopes.answer(self.from, &key), Answer::Nothing)
-                && let Answer::One(id) = scopes.answer(there, &key)
-            {
-                self.take(id, Depth::Fact);
-            }
-        }
+    /// Whether the default class may be one that does not attach its volumes.
+    pub(crate) fn is_default_in_doubt(&self) -> bool {
+        let mut texts = self.parsed.with_local_path.iter();
+        texts.any(|text| self.scopes.places.is_beside(self.from, *text))
     }
 
-    /// Collects the objects in the folder of this file, above it or inside it; of several with one
-    /// name, the nearest, if the nearest agree. `numbers` has one object for each name.
-    fn take_nearest(&mut self, ids: &[ObjectId]) {
-        let scopes = self.scopes;
-        for id in ids {
-            let key = key(scopes.object(*id));
-            let namesakes = scopes.definitions(&key);
-            self.taken(scopes.nearest_beside(self.from, namesakes));
-        }
+    /// The name, as shown in messages, of something that was not rendered and may change fields
+    /// on which the judgement depends.
+    pub(crate) fn doubt(&self) -> Option<&'s str> {
+        self.parsed.text(self.known).doubt.as_deref().or(self.doubt.get())
     }
 
-    fn workload(&mut self, id: ObjectId, workload: &Workload, depth: Depth) {
-        let scopes = self.scopes;
-        let namespace = &workload.metadata.namespace;
-        let alone = scopes.parsed.object(id).hook == Some(HelmHook::OutsideRelease);
-        let shares = depth == Depth::Judged && !alone;
-        for template in &workload.claim_templates {
-            self.storage(template);
-        }
-        for (claim, template) in workload.ephemeral_claims() {
-            self.storage(template);
-            if depth == Depth::Judged {
-                let key = claim_key(namespace, claim);
-                self.users(id, &key, Resolved::Missing);
-            }
-        }
-        let runtime_class = &workload.template.runtime_class;
-        if !runtime_class.is_empty() {
-            self.named(&global(ObjectKind::RuntimeClass, runtime_class));
-        }
-        let with_template = self.template_source(id, workload).unwrap_or(workload);
-        for claim in with_template.template.claims() {
-            let key = claim_key(namespace, claim.clone());
-            let definition = self.claim(id, workload.kind, &key, depth);
-            if shares {
-                self.users(id, &key, definition);
-            }
-        }
-        if shares {
-            self.claims_of_templates(id, workload);
-        }
-        let own = key(scopes.object(id));
-        for scaler in scopes.scalers.get(&own).into_iter().flatten() {
-            if scopes.one(scopes.source(*scaler), &own) == Some(id) {
-                self.take(*scaler, Depth::Fact);
-            }
-        }
-        // An affinity selects by labels, so it may apply to any workload.
-        if !workload.template.affinity.is_empty()
-            && !alone
-            && self.has_workloads.insert(namespace.clone())
-            && let Some(others) = scopes.workloads.get(namespace)
-        {
-            self.take_nearest(scopes.around_in(others, self.from));
-        }
+    /// The incomplete workloads that were given.
+    pub(crate) fn incomplete(&self) -> Vec<&'s Workload> {
+        let answers = self.answers.borrow();
+        let given = answers.values().filter_map(|answer| Some(self.parsed.object(answer.one()?)));
+        given
+            .filter(|known| known.incomplete().is_some())
+            .filter_map(|known| match &known.object {
+                Object::Workload(workload) => Some(workload),
+                _ => None,
+            })
+            .collect()
     }
 
-    /// Collects the workload that has the pod template of a Rollout, if it is a different one.
-    fn template_source(&mut self, id: ObjectId, workload: &Workload) -> Option<&'p Workload> {
-        let scopes = self.scopes;
-        let source = workload.template_source.as_ref()?;
-        let key = target_key(&workload.metadata.namespace, source)?;
-        let definition = self.take_one(scopes.source(id), &key)?;
-        match scopes.object(definition) {
-            Object::Workload(target) => Some(target),
+    /// The claim of that name in the namespace of the judged object.
+    pub(crate) fn claim(&self, name: &Text) -> Option<(ObjectId, &'s Claim)> {
+        let id = self.find(self.claim_key(name))?;
+        match self.scopes.object(id) {
+            Object::Claim(claim) => Some((id, claim)),
             _ => None,
         }
     }
 
-    /// Collects a claim that the workload names, and returns its definition.
-    fn claim(&mut self, id: ObjectId, kind: WorkloadKind, key: &Key, depth: Depth) -> Resolved {
-        let scopes = self.scopes;
-        let source = scopes.source(id);
-        let (_, _, name) = key;
-        let note = |text| (id, ClaimNote::new(name, text));
-        match scopes.answer(source, key) {
-            Answer::One(definition) => {
-                let defined = scopes.source(definition);
-                // A Pod is often a trial, and does not refer to a claim in another folder.
-                let is_far =
-                    kind == WorkloadKind::Pod && !scopes.places.belongs_to(source, defined);
-                if is_far && !(scopes.is_only(key) && scopes.names_its_namespace(id)) {
-                    return Resolved::Missing;
-                }
-                self.take(definition, Depth::Fact);
-                if depth == Depth::Judged {
-                    if let Object::Claim(claim) = scopes.object(definition)
-                        && !is_far
-                    {
-                        self.twins(id, claim);
-                    }
-                    if is_far || scopes.places.is_apart(source, defined) {
-                        let file = scopes.name(definition);
-                        self.notes.assumed.push(note(format!(
-                                                        "The claim \"{name}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
-                        )));
-                    }
-                }
-                Resolved::One(definition)
-            }
-            Answer::Several(definitions) => {
-                if depth == Depth::Judged {
-                    let text = self.several(name, &definitions, "are equally near");
-                    self.notes.ambiguous.push(note(text));
-                }
-                Resolved::Ambiguous
-            }
-            Answer::Nothing => {
-                let found = self.claim_elsewhere(id, key, depth);
-                let is_meant = scopes.is_only(key) && scopes.names_its_namespace(id);
-                found.filter(|_| is_meant).into()
-            }
+    fn claim_key(&self, name: &Text) -> Key {
+        claim_key(&self.known.object.metadata().namespace, name.clone())
+    }
+
+    /// The definition of `key` that counts here.
+    fn find(&self, key: Key) -> Option<ObjectId> {
+        if let Some(answer) = self.answers.borrow().get(&key) {
+            return answer.one();
+        }
+        let answer = self.resolve(&key);
+        let id = answer.one();
+        self.answers.borrow_mut().insert(key, answer);
+        id.inspect(|id| self.note_doubt(*id))
+    }
+
+    fn note_doubt(&self, id: ObjectId) {
+        let known = self.parsed.object(id);
+        if self.doubt.get().is_none() && known.is_judged() {
+            self.doubt.set(self.parsed.text(known).doubt.as_deref());
         }
     }
 
-    /// Collects the other claims for the storage to which `claim` is bound, and their users.
-    fn twins(&mut self, id: ObjectId, claim: &Claim) {
+    fn resolve(&self, key: &Key) -> Answer {
         let scopes = self.scopes;
-        for twin in scopes.claims_of_twins(claim) {
-            let definition = self.take_one(scopes.source(id), &twin);
-            self.users(id, &twin, definition.into());
+        if *key == DEFAULT_CLASS {
+            return scopes.nearest_beside(self.from, &scopes.default_classes);
+        }
+        match (scopes.answer(self.from, key), key.0) {
+            (Answer::One(claim), ObjectKind::Claim)
+                if self.is_far(claim) && !self.is_meant(key) =>
+            {
+                Answer::Nothing
+            }
+            (Answer::Nothing, ObjectKind::StorageClass | ObjectKind::Volume) => {
+                match self.of_distant_claim(key) {
+                    Some(id) => Answer::One(id),
+                    None => scopes.elsewhere(self.from, key),
+                }
+            }
+            (
+                Answer::Nothing,
+                ObjectKind::Claim | ObjectKind::CsiDriver | ObjectKind::RuntimeClass,
+            ) => scopes.elsewhere(self.from, key),
+            (answer, _) => answer,
         }
     }
 
-    /// Collects the claims that a StatefulSet creates for its first pods.
-    fn claims_of_templates(&mut self, id: ObjectId, workload: &Workload) {
-        let source = self.scopes.source(id);
-        for stem in workload.claim_stems() {
-            let first = workload.first_ordinal;
-            let pods = workload.replicas.min(MAX_ORDINALS);
-            for ordinal in first..first.saturating_add(pods) {
-                let claim = format!("{stem}-{ordinal}");
-                let key = claim_key(&workload.metadata.namespace, claim);
-                let definition = self.take_one(source, &key);
-                self.users(id, &key, definition.into());
-            }
-        }
+    /// Whether a Pod names the claim in another folder. A Pod is often a trial, and does not refer
+    /// to such a claim.
+    fn is_far(&self, claim: ObjectId) -> bool {
+        self.known.object.kind() == ObjectKind::Workload(WorkloadKind::Pod)
+            && self.is_in_sight(claim)
+            && !self.scopes.places.belongs_to(self.from, self.scopes.source(claim))
     }
 
-    /// Collects a claim that is not in the scope of its workload, but on which other scopes agree.
-    fn claim_elsewhere(&mut self, id: ObjectId, key: &Key, depth: Depth) -> Option<ObjectId> {
-        let scopes = self.scopes;
-        let (_, _, claim) = key;
-        let (found, notes, text) = match scopes.elsewhere(scopes.source(id), key) {
-            Answer::Nothing => return None,
-            Answer::One(definition) => {
-                self.take(definition, Depth::Fact);
-                let file = scopes.name(definition);
-                let text = format!(
-                    "The claim \"{claim}\" was found in {file}, which is checked apart from this, so this is an assumption. To be sure, add the claim to the facts about the cluster."
-                );
-                (Some(definition), &mut self.notes.assumed, text)
-            }
-            Answer::Several(definitions) => {
-                let how = "are checked apart from this and differ";
-                let text = self.several(claim, &definitions, how);
-                (None, &mut self.notes.ambiguous, text)
-            }
+    /// Whether the judged object can only mean the claim, wherever it is.
+    fn is_meant(&self, key: &Key) -> bool {
+        self.scopes.is_only(key) && self.scopes.names_its_namespace(self.id)
+    }
+
+    fn is_in_sight(&self, id: ObjectId) -> bool {
+        self.scopes.places.nearness(self.from, self.scopes.source(id)).is_some()
+    }
+
+    /// The class or the volume that a claim of another scope names, as seen from there.
+    fn of_distant_claim(&self, key: &Key) -> Option<ObjectId> {
+        let (kind, _, name) = key;
+        let names = |id: &ObjectId| match self.scopes.object(*id) {
+            Object::Claim(claim) if *kind == ObjectKind::Volume => claim.spec.volume_name == *name,
+            Object::Claim(claim) => claim.class() == Some(name),
+            _ => false,
         };
-        if depth == Depth::Judged {
-            notes.push((id, ClaimNote::new(claim, text)));
-        }
-        found
+        let answers = self.answers.borrow();
+        let given = answers.values().filter_map(Answer::one);
+        let claim = given.filter(|id| names(id) && !self.is_in_sight(*id)).min()?;
+        self.scopes.answer(self.scopes.source(claim), key).one()
     }
 
-    /// Collects the workloads that use the same claim as the object does. `definition` is the claim
-    /// to which it refers; if that is missing, the facts may have it.
-    fn users(&mut self, id: ObjectId, key: &Key, definition: Resolved) {
+    /// The objects, without those whose name has another definition here.
+    fn given(&self, ids: &[ObjectId]) -> Vec<&'s Object> {
+        let mut answers = self.answers.borrow_mut();
+        let mut given = ids.to_vec();
+        given.retain(|id| {
+            let answer = answers.entry(key(self.scopes.object(*id))).or_insert(Answer::Nothing);
+            let counts = answer.one().is_none_or(|known| known == *id);
+            if counts {
+                *answer = Answer::One(*id);
+                self.note_doubt(*id);
+            }
+            counts
+        });
+        given.sort_unstable();
+        given.dedup();
+        given.into_iter().map(|id| self.scopes.object(id)).collect()
+    }
+
+    fn list(&self, list: &Key) -> Vec<ObjectId> {
         let scopes = self.scopes;
+        let is_alone = self.known.hook == Some(HelmHook::OutsideRelease);
+        match list.0 {
+            ObjectKind::Claim | ObjectKind::Namespace if is_alone => vec![self.id],
+            ObjectKind::Claim => self.users(list),
+            ObjectKind::Workload(_) => {
+                let target = self.find(list.clone());
+                let refers =
+                    |id: &ObjectId| scopes.answer(scopes.source(*id), list).one() == target;
+                let referrers = scopes.referrers.get(list).into_iter().flatten().copied();
+                referrers.filter(refers).collect()
+            }
+            _ => {
+                let all = scopes.listed.get(list).map_or(&[][..], Vec::as_slice);
+                let near = match list.0 {
+                    ObjectKind::Namespace => scopes.around_in(all, self.from),
+                    _ => all,
+                };
+                let nearest = |id: &ObjectId| {
+                    let namesakes = scopes.definitions(&key(scopes.object(*id)));
+                    scopes.nearest_beside(self.from, namesakes).one()
+                };
+                near.iter().filter_map(nearest).collect()
+            }
+        }
+    }
+
+    /// The workloads that use the same claim as the judged object does. If the definition of the
+    /// claim is missing, the facts may have it.
+    fn users(&self, key: &Key) -> Vec<ObjectId> {
+        let (scopes, places) = (self.scopes, &self.scopes.places);
         let is_fact = scopes.is_fact(key);
         let meanings = scopes.meanings(key);
-        let alike = match definition {
-            Resolved::Ambiguous => None,
-            Resolved::Missing if is_fact => Some(&meanings.all),
-            Resolved::One(_) | Resolved::Missing => meanings.by_definition.get(&definition),
+        let meant = self.meant(key);
+        let alike = match meant {
+            Answer::Nothing if is_fact => Some(&meanings.all),
+            _ => meanings.by_definition.get(&meant),
         };
-        let Some(alike) = alike else { return };
+        let Some(alike) = alike else {
+            return vec![self.id];
+        };
         let near = scopes.around_in(&alike.all, self.from);
-        let places = &scopes.places;
         let is_user = |user: &ObjectId| {
             let source = scopes.source(*user);
-            *user != id
+            *user != self.id
                 && (is_fact
-                    || !places.is_apart(self.from, source)
-                        && (definition != Resolved::Missing || places.is_beside(self.from, source)))
+                    || !self.is_apart(*user)
+                        && (meant != Answer::Nothing || places.is_beside(self.from, source)))
         };
         let mut users: Vec<ObjectId> = near.iter().copied().filter(is_user).collect();
-        if users.is_empty() && scopes.is_only(key) && scopes.names_its_namespace(id) {
-            return self.far_users(id, key, near);
+        if users.is_empty() && self.is_meant(key) {
+            let others = near.iter().filter(|user| scopes.names_its_namespace(**user));
+            users = others.copied().take(MAX_USERS).collect();
+        } else {
+            let nearness = |user: ObjectId| places.nearness(self.from, scopes.source(user));
+            users.sort_by_key(|user| (Reverse(nearness(*user)), *user));
+            users.truncate(MAX_USERS);
+            // The later of two users is at fault, so the earliest user is always included.
+            users.extend(alike.first.filter(is_user));
         }
-        let nearness = |user: ObjectId| places.nearness(self.from, scopes.source(user));
-        users.sort_by_key(|user| (Reverse(nearness(*user)), *user));
-        users.truncate(MAX_USERS);
-        // The later of two users is at fault, so the earliest user is always included.
-        users.extend(alike.first.filter(is_user));
-        for user in users {
-            self.take(user, Depth::Neighbor);
+        users.push(self.id);
+        users
+    }
+
+    /// The claim that the judged object means.
+    fn meant(&self, key: &Key) -> Answer {
+        let claim = self.find(key.clone());
+        match self.scopes.answer(self.from, key) {
+            several @ Answer::Several(_) => several,
+            _ => claim
+                .filter(|claim| self.is_in_sight(*claim) || self.is_meant(key))
+                .map_or(Answer::Nothing, Answer::One),
         }
     }
 
-    /// Collects the workloads that use the claim in unrelated folders or other scopes, and name its
-    /// namespace.
-    fn far_users(&mut self, id: ObjectId, key: &Key, users: &[ObjectId]) {
-        let scopes = self.scopes;
+    /// The same context with each definition of the one name that has several; empty if there is
+    /// no such name, or another one.
+    pub(crate) fn alternatives(&self) -> Vec<Self> {
+        let answers = self.answers.borrow();
+        let mut ambiguous = answers.iter().filter_map(|(key, answer)| match answer {
+            Answer::Several(ids) => Some((key, ids)),
+            Answer::One(_) | Answer::Nothing => None,
+        });
+        let (Some((key, ids)), None) = (ambiguous.next(), ambiguous.next()) else {
+            return Vec::new();
+        };
+        let with = |id: &ObjectId| {
+            let context = Self::of(self.scopes, self.id);
+            context.answers.borrow_mut().insert(key.clone(), Answer::One(*id));
+            context
+        };
+        ids.iter().filter(|_| ids.len() <= MAX_ALTERNATIVES).map(with).collect()
+    }
+
+    /// The notes about the claim of that name, its class and its other users, as far as the
+    /// judgement asked for them.
+    pub(crate) fn notes(&self, name: &Text) -> Vec<Note> {
+        let key = self.claim_key(name);
+        let of_claim = self.note_of_claim(&key);
+        of_claim
+            .into_iter()
+            .chain(self.notes_of_users(&key))
+            .chain(self.note_of_class(name))
+            .collect()
+    }
+
+    fn note_of_claim(&self, key: &Key) -> Option<Note> {
+        let (scopes, (_, _, name)) = (self.scopes, key);
+        match self.answers.borrow().get(key)? {
+            _ if !matches!(self.known.object, Object::Workload(_)) => None,
+            Answer::One(claim) => {
+                let file = scopes.name(*claim);
+                let text = if !self.is_in_sight(*claim) {
+                    format!(
+                        "The claim \"{name}\" was found in {file}, which is checked apart from this, so this is an assumption. To be sure, add the claim to the facts about the cluster."
+                    )
+                } else if self.is_apart(*claim) || self.is_far(*claim) {
+                    format!(
+                        "The claim \"{name}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
+                    )
+                } else {
+                    return None;
+                };
+                Some(Note { kind: NoteKind::Assumed, text })
+            }
+            Answer::Several(claims) => {
+                let how = if self.is_in_sight(claims[0]) {
+                    "are equally near"
+                } else {
+                    "are checked apart from this and differ"
+                };
+                let text = format!(
+                    "claim \"{name}\" is defined in {}, which {how}, so none of them is taken. {APPLIED_TOGETHER}, or add the claim to the facts about the cluster.",
+                    self.places(claims)
+                );
+                Some(Note { kind: NoteKind::Ambiguous, text })
+            }
+            Answer::Nothing => None,
+        }
+    }
+
+    /// The notes about users in unrelated folders or other scopes, which count if they name the
+    /// namespace of the claim.
+    fn notes_of_users(&self, key: &Key) -> Vec<Note> {
         let (_, _, claim) = key;
-        let others =
-            users.iter().copied().filter(|user| *user != id && scopes.names_its_namespace(*user));
-        for user in others.take(MAX_USERS) {
-            self.take(user, Depth::Neighbor);
-            let file = scopes.name(user);
-            let text = format!(
-                "The claim \"{claim}\" is also used in {file}, which is checked apart from this, so this is an assumption. To be sure, check the two together as they are applied."
-            );
-            let note = ClaimNote { is_about_users: true, ..ClaimNote::new(claim, text) };
-            self.notes.assumed.push((id, note));
+        let lists = self.lists.borrow();
+        let users = lists.get(key).filter(|_| self.is_meant(key)).into_iter().flatten();
+        users
+            .filter(|user| self.is_apart(**user))
+            .map(|user| Note {
+                kind: NoteKind::AssumedUsers,
+                text: format!(
+                    "The claim \"{claim}\" is also used in {}, which is checked apart from this, so this is an assumption. To be sure, check the two together as they are applied.",
+                    self.scopes.name(*user)
+                ),
+            })
+            .collect()
+    }
+
+    fn note_of_class(&self, claim: &Text) -> Option<Note> {
+        let defined = self.claim(claim).filter(|(id, _)| self.is_in_sight(*id));
+        let made = || match &self.known.object {
+            Object::Workload(workload) => {
+                let mut templates = workload.claim_templates.iter();
+                templates.find(|template| template.metadata.name == *claim).or_else(|| {
+                    let mut ephemeral = workload.ephemeral_claims();
+                    ephemeral.find_map(|(name, template)| (name == *claim).then_some(template))
+                })
+            }
+            _ => None,
+        };
+        let definition = defined.map(|(_, definition)| definition).or_else(made)?;
+        let class = definition.class();
+        let answers = self.answers.borrow();
+        let Answer::Several(classes) =
+            answers.get(&global(ObjectKind::StorageClass, class.unwrap_or_default()))?
+        else {
+            return None;
+        };
+        if self.scopes.is_settled(definition, classes) {
+            return None;
         }
-    }
-
-    /// `how` says why no definition is better than the others.
-    fn several(&self, claim: &str, definitions: &[ObjectId], how: &str) -> String {
-        format!(
-            "claim \"{claim}\" is defined in {}, which {how}, so none of them is taken. {APPLIED_TOGETHER}, or add the claim to the facts about the cluster.",
-            self.files(definitions)
-        )
-    }
-
-    /// `name` is the class that the claim names.
-    fn several_classes(&self, name: Option<&str>, classes: &[ObjectId]) -> String {
-        let files = self.files(classes);
-        let what = match name {
+        let files = self.places(classes);
+        let what = match class {
             Some(name) => format!("StorageClass \"{name}\" is defined differently in {files}"),
             None => format!("Different StorageClasses are marked as the default one in {files}"),
         };
-        format!(
+        let text = format!(
             "{what}, so none of them is taken. Add the right one to the facts about the cluster."
-        )
+        );
+        Some(Note { kind: NoteKind::Assumed, text })
     }
 
-    /// The files that contain the definitions.
-    fn files(&self, definitions: &[ObjectId]) -> String {
-        let files: BTreeSet<&str> = definitions.iter().map(|id| self.scopes.name(*id)).collect();
-        some(files.into_iter().map(str::to_owned).collect())
+    fn is_apart(&self, id: ObjectId) -> bool {
+        self.scopes.places.is_apart(self.from, self.scopes.source(id))
+    }
+
+    /// The files and lines of the definitions.
+    fn places(&self, definitions: &[ObjectId]) -> String {
+        let places: BTreeSet<String> =
+            definitions.iter().map(|id| self.parsed.place_of(self.parsed.object(*id))).collect();
+        some(places.into_iter().collect())
+    }
+
+    /// What is known of the claim of that name without a definition here.
+    pub(crate) fn undefined(&self, name: &Text) -> String {
+        let key = self.claim_key(name);
+        match self.answers.borrow().get(&key) {
+            Some(Answer::Several(claims)) => format!("defined in {}", self.places(claims)),
+            _ if self.scopes.is_fact(&key) => "defined in the facts".to_owned(),
+            _ => "not among the checked files".to_owned(),
+        }
     }
 }

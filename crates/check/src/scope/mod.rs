@@ -19,20 +19,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ids::{ObjectId, TextId};
 use super::parse::Parsed;
-pub(super) use context::{APPLIED_TOGETHER, Context};
+pub(super) use context::{APPLIED_TOGETHER, Context, NoteKind};
 use engine::model::Text;
-use engine::model::autoscaler::ScaleTarget;
 use engine::model::claim::Claim;
 use engine::model::in_tree::csi_driver_of;
+use engine::model::metadata::Metadata;
 use engine::model::object::{Object, ObjectKind};
-use engine::model::volume::Volume;
 use engine::model::workload::WorkloadKind;
 use engine::storage::likely_classes;
-use manifest::objects::Item;
 use place::Places;
 
-/// The most objects of one file that are judged together. Each of them is compared with all the
-/// others; objects in other groups are treated like objects in other files.
+/// The most objects of one file that are judged on one processor.
 const MAX_GROUP: usize = 128;
 
 /// The key of an object: kind, namespace, name.
@@ -49,14 +46,11 @@ pub(super) struct Scopes<'p> {
     makers: HashMap<Key, Vec<ObjectId>>,
     /// The known users of each claim, grouped by definition; filled on first use.
     meanings: Mutex<HashMap<Key, Arc<Meanings>>>,
-    /// The autoscalers by the workload that they scale.
-    scalers: HashMap<Key, Vec<ObjectId>>,
-    /// The workloads by their namespace, one for each name.
-    workloads: HashMap<Text, Vec<ObjectId>>,
-    /// The volumes, one for each name.
-    volumes: Vec<ObjectId>,
+    /// The autoscalers and Rollouts by the workload to which they refer.
+    referrers: HashMap<Key, Vec<ObjectId>>,
+    /// The volumes, the classes and the workloads of each namespace, one for each name.
+    listed: HashMap<Key, Vec<ObjectId>>,
     default_classes: Vec<ObjectId>,
-    drivers: Vec<ObjectId>,
 }
 
 /// The users of a claim.
@@ -64,7 +58,7 @@ pub(super) struct Scopes<'p> {
 struct Meanings {
     all: Users,
     /// The users by the definition that they refer to.
-    by_definition: HashMap<Resolved, Users>,
+    by_definition: HashMap<Answer, Users>,
 }
 
 /// Some users of a claim, in the order of their places.
@@ -82,27 +76,22 @@ impl Users {
     }
 }
 
-/// The definition to which a workload refers by the name of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Resolved {
-    One(ObjectId),
-    Missing,
-    /// Several definitions are equally near.
-    Ambiguous,
-}
-
-impl From<Option<ObjectId>> for Resolved {
-    fn from(definition: Option<ObjectId>) -> Self {
-        definition.map_or(Self::Missing, Self::One)
-    }
-}
-
 /// The definition of a name.
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Answer {
     One(ObjectId),
     /// Several definitions are equally near, and they differ.
     Several(Vec<ObjectId>),
     Nothing,
+}
+
+impl Answer {
+    const fn one(&self) -> Option<ObjectId> {
+        match self {
+            Self::One(id) => Some(*id),
+            Self::Several(_) | Self::Nothing => None,
+        }
+    }
 }
 
 impl<'p> Scopes<'p> {
@@ -114,32 +103,28 @@ impl<'p> Scopes<'p> {
             users: HashMap::new(),
             makers: HashMap::new(),
             meanings: Mutex::default(),
-            scalers: HashMap::new(),
-            workloads: HashMap::new(),
-            volumes: Vec::new(),
+            referrers: HashMap::new(),
+            listed: HashMap::new(),
             default_classes: Vec::new(),
-            drivers: Vec::new(),
         };
         for (id, _) in parsed.objects() {
             scopes.enter(id);
         }
-        let Self { places, workloads, definitions, default_classes, .. } = &mut scopes;
-        let lists = workloads.values_mut().chain(definitions.values_mut());
+        let Self { places, listed, definitions, default_classes, .. } = &mut scopes;
+        let lists = listed.values_mut().chain(definitions.values_mut());
         for ids in lists.chain([default_classes]) {
             ids.sort_by_key(|id| (places.rank(parsed.text_of(*id)), *id));
         }
         scopes
     }
 
-    /// The objects to judge, with those of one file together. Objects that never run
-    /// at the same time as the others are judged separately.
+    /// The objects to judge, with those of one file together.
     pub(super) fn groups(&self) -> Vec<Vec<ObjectId>> {
         let parsed = self.parsed;
         let judged: Vec<ObjectId> =
             parsed.objects().filter(|(_, known)| known.is_judged()).map(|(id, _)| id).collect();
-        let passes = |id: &ObjectId| parsed.object(*id).passes();
         judged
-            .chunk_by(|a, b| self.source(*a) == self.source(*b) && !passes(a) && !passes(b))
+            .chunk_by(|a, b| self.source(*a) == self.source(*b))
             .flat_map(|of_file| of_file.chunks(MAX_GROUP))
             .map(<[ObjectId]>::to_vec)
             .collect()
@@ -163,6 +148,14 @@ impl<'p> Scopes<'p> {
         let object = self.object(id);
         let key = key(object);
         let is_new = !self.definitions.contains_key(&key);
+        let list = match object {
+            Object::Workload(workload) => Some(listed_in(&workload.metadata.namespace)),
+            Object::Volume(_) | Object::StorageClass(_) => Some(global(object.kind(), "")),
+            _ => None,
+        };
+        if let Some(list) = list.filter(|_| is_new) {
+            self.listed.entry(list).or_default().push(id);
+        }
         match object {
             Object::Workload(workload) => {
                 let namespace = &workload.metadata.namespace;
@@ -173,61 +166,16 @@ impl<'p> Scopes<'p> {
                 for stem in workload.claim_stems() {
                     self.makers.entry(claim_key(namespace, stem)).or_default().push(id);
                 }
-                if is_new {
-                    self.workloads.entry(namespace.clone()).or_default().push(id);
-                }
             }
-            Object::Autoscaler(autoscaler) => {
-                let target = &autoscaler.spec.scale_target_ref;
-                if let Some(target) = target_key(&autoscaler.metadata.namespace, target) {
-                    self.scalers.entry(target).or_default().push(id);
-                }
-            }
-            Object::Volume(_) if is_new => self.volumes.push(id),
             Object::StorageClass(class) if class.is_default() => self.default_classes.push(id),
-            Object::CsiDriver(_) if is_new => self.drivers.push(id),
             // The nodes in a file are not those of the cluster for which it is meant.
             Object::Node(_) => return,
             _ => {}
         }
+        if let Some(target) = target_of(object) {
+            self.referrers.entry(target).or_default().push(id);
+        }
         self.definitions.entry(key).or_default().push(id);
-    }
-
-    /// The claims of other PersistentVolumes for the same storage as that of `claim`.
-    fn claims_of_twins(&self, claim: &Claim) -> impl Iterator<Item = Key> {
-        let volume = global(ObjectKind::Volume, &claim.spec.volume_name);
-        let own = self.definitions(&volume).first().and_then(|id| self.volume(*id));
-        let volumes = self.volumes.iter().filter_map(|id| self.volume(*id));
-        volumes.filter_map(move |twin| {
-            let own = own.filter(|own| own.metadata.name != twin.metadata.name)?;
-            let named = twin.claimed_by().filter(|_| twin.is_same_as(own))?;
-            Some(claim_key(&named.namespace, named.name.clone()))
-        })
-    }
-
-    /// The claim that an object refers to by that name: the only one, or the only one in its own
-    /// source.
-    pub(super) fn claim(&self, user: &Item, name: &Text) -> Option<(&'p Item, &'p Claim)> {
-        let namespace = &user.object.metadata().namespace;
-        let all = self.definitions(&claim_key(namespace, name.clone()));
-        let mut own = all.iter().filter(|id| self.source(**id) == TextId::of(user));
-        let id = match (all, own.next(), own.next()) {
-            ([only], ..) => only,
-            (_, Some(first), None) => first,
-            _ => return None,
-        };
-        let known = self.parsed.object(*id);
-        match &known.object {
-            Object::Claim(claim) => Some((known, claim)),
-            _ => None,
-        }
-    }
-
-    fn volume(&self, id: ObjectId) -> Option<&'p Volume> {
-        match self.object(id) {
-            Object::Volume(volume) => Some(volume),
-            _ => None,
-        }
     }
 
     /// All definitions of `key`, in the order of places.
@@ -262,7 +210,7 @@ impl<'p> Scopes<'p> {
         }
     }
 
-    /// Those of `numbers` that are nearest to the source `from` and in scope for it. `numbers` is
+    /// Those of `ids` that are nearest to the source `from` and in scope for it. `ids` is
     /// in the order of places.
     fn nearest(&self, from: TextId, ids: &[ObjectId]) -> Vec<ObjectId> {
         let near = |id: ObjectId| self.places.nearness(from, self.source(id));
@@ -319,42 +267,11 @@ impl<'p> Scopes<'p> {
         nearest.retain(|id| files.insert((self.source(*id), key(self.object(*id)))));
         nearest.reverse();
         let first = nearest[0];
-        let is_alike = |other: &ObjectId| {
-            let (first, other) = (self.object(first), self.object(*other));
-            means_the_same(first, other) || self.are_both_local(first, other)
-        };
+        let is_alike = |other: &ObjectId| means_the_same(self.object(first), self.object(*other));
         if nearest[1..].iter().all(is_alike) {
             Answer::One(first)
         } else {
             Answer::Several(nearest)
-        }
-    }
-
-    /// Whether two definitions of one claim name volumes that differ only in the node that holds
-    /// them.
-    fn are_both_local(&self, a: &Object, b: &Object) -> bool {
-        let (Object::Claim(a), Object::Claim(b)) = (a, b) else {
-            return false;
-        };
-        let (Some(volume), Some(other)) = (self.volume_of(a), self.volume_of(b)) else {
-            return false;
-        };
-        let mut claim = a.clone();
-        claim.metadata.clone_from(&b.metadata);
-        claim.spec.volume_name.clone_from(&b.spec.volume_name);
-        let are_local = volume.spec.node_affinity.is_some() && other.spec.node_affinity.is_some();
-        let mut same = volume.clone();
-        same.metadata.clone_from(&other.metadata);
-        same.spec.node_affinity.clone_from(&other.spec.node_affinity);
-        are_local && claim == *b && same == *other
-    }
-
-    /// The volume that the claim names, if there is exactly one with that name.
-    fn volume_of(&self, claim: &Claim) -> Option<&'p Volume> {
-        let key = global(ObjectKind::Volume, &claim.spec.volume_name);
-        match self.definitions(&key) {
-            [only] => self.volume(*only),
-            _ => None,
         }
     }
 
@@ -367,13 +284,6 @@ impl<'p> Scopes<'p> {
 
     fn names_its_namespace(&self, id: ObjectId) -> bool {
         self.parsed.object(id).reference.namespace.is_some()
-    }
-
-    fn one(&self, from: TextId, key: &Key) -> Option<ObjectId> {
-        match self.answer(from, key) {
-            Answer::One(id) => Some(id),
-            Answer::Several(_) | Answer::Nothing => None,
-        }
     }
 
     /// The users of a claim, by the definition that they refer to.
@@ -405,21 +315,21 @@ impl<'p> Scopes<'p> {
         for user in users {
             meanings.all.push(user);
             let source = self.source(user);
-            let find = || match self.answer(source, key) {
-                Answer::One(definition) => Resolved::One(definition),
-                Answer::Several(_) => Resolved::Ambiguous,
-                Answer::Nothing => match self.elsewhere(source, key) {
-                    Answer::One(only) if self.is_only(key) => Resolved::One(only),
-                    _ => Resolved::Missing,
-                },
-            };
-            let meant = *of_source.entry(source).or_insert_with(find);
-            meanings.by_definition.entry(meant).or_default().push(user);
+            let meant = of_source.entry(source).or_insert_with(|| self.meant(source, key));
+            meanings.by_definition.entry(meant.clone()).or_default().push(user);
         }
         meanings
     }
 
-    /// Those of `numbers` that can be nearest to the source `from`. `numbers` is in the order of
+    /// The claim that a user in the text `from` means.
+    fn meant(&self, from: TextId, key: &Key) -> Answer {
+        match self.answer(from, key) {
+            Answer::Nothing if self.is_only(key) => self.elsewhere(from, key),
+            answer => answer,
+        }
+    }
+
+    /// Those of `ids` that can be nearest to the source `from`. `ids` is in the order of
     /// places.
     fn around_in<'n>(&self, ids: &'n [ObjectId], from: TextId) -> &'n [ObjectId] {
         let rank = self.places.rank(from);
@@ -434,7 +344,10 @@ const MAX_LOOK: usize = 512;
 
 /// The key of an object.
 fn key(object: &Object) -> Key {
-    let (kind, metadata) = (object.kind(), object.metadata());
+    key_of(object.kind(), object.metadata())
+}
+
+fn key_of(kind: ObjectKind, metadata: &Metadata) -> Key {
     if kind.is_namespaced() {
         (kind, metadata.namespace.clone(), metadata.shown_name())
     } else {
@@ -450,10 +363,20 @@ fn claim_key(namespace: &Text, name: impl Into<Text>) -> Key {
     (ObjectKind::Claim, namespace.clone(), name.into())
 }
 
-/// The key of the workload to which an autoscaler or a Rollout of the namespace refers.
-fn target_key(namespace: &Text, target: &ScaleTarget) -> Option<Key> {
+/// The key under which the workloads of a namespace are listed.
+fn listed_in(namespace: &str) -> Key {
+    (ObjectKind::Namespace, namespace.into(), Text::default())
+}
+
+/// The key of the workload to which an autoscaler or a Rollout refers.
+fn target_of(object: &Object) -> Option<Key> {
+    let target = match object {
+        Object::Autoscaler(autoscaler) => &autoscaler.spec.scale_target_ref,
+        Object::Workload(workload) => workload.template_source.as_ref()?,
+        _ => return None,
+    };
     let kind = ObjectKind::Workload(WorkloadKind::from_name(&target.kind)?);
-    Some((kind, namespace.clone(), target.name.clone()))
+    Some((kind, object.metadata().namespace.clone(), target.name.clone()))
 }
 
 /// Whether two definitions of one object are the same in all fields that matter.

@@ -1,5 +1,7 @@
 //! The order of objects that are judged together and are facts for each other.
 
+use std::fmt::Debug;
+
 use hashbrown::HashMap;
 
 use crate::model::Text;
@@ -17,8 +19,14 @@ pub(crate) enum Turn {
     Later,
 }
 
-/// The order in which the objects of a batch are judged. A finding about two of them is reported
-/// once, on the later one.
+/// The order in which objects are judged together. A finding about two of them is reported once, on
+/// the later one.
+pub trait Order: Debug {
+    /// The position of the object; `None` if it is only a fact.
+    fn position(&self, kind: ObjectKind, metadata: &Metadata) -> Option<usize>;
+}
+
+/// The order of the objects of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct BatchOrder {
     positions: HashMap<Member, usize>,
@@ -43,13 +51,21 @@ impl BatchOrder {
             .collect();
         Self { positions }
     }
+}
 
-    /// The turn of that object, relative to the one with the position `current`.
-    pub(super) fn turn(&self, kind: ObjectKind, metadata: &Metadata, current: usize) -> Turn {
-        match self.positions.get(&member(kind, metadata)) {
-            Some(position) if *position < current => Turn::Earlier,
-            Some(position) if *position > current => Turn::Later,
-            Some(_) | None => Turn::Never,
+impl Order for BatchOrder {
+    fn position(&self, kind: ObjectKind, metadata: &Metadata) -> Option<usize> {
+        self.positions.get(&member(kind, metadata)).copied()
+    }
+}
+
+impl Turn {
+    /// The turn of the object with this position, relative to the one with the position `current`.
+    pub(super) fn of(position: Option<usize>, current: usize) -> Self {
+        match position {
+            Some(position) if position < current => Self::Earlier,
+            Some(position) if position > current => Self::Later,
+            Some(_) | None => Self::Never,
         }
     }
 }
@@ -84,8 +100,8 @@ mod tests {
         ];
         for (kind, name, expected) in cases {
             let other = workload(kind, name);
-            let turn = order.turn(ObjectKind::Workload(kind), other.metadata(), 1);
-            assert_eq!(turn, expected, "{kind} {name}");
+            let position = order.position(ObjectKind::Workload(kind), other.metadata());
+            assert_eq!(Turn::of(position, 1), expected, "{kind} {name}");
         }
     }
 }

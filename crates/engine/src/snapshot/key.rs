@@ -6,9 +6,11 @@ use crate::model::object::ObjectKind;
 /// The kind, namespace and name of an object, which identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectKey<'a> {
+    /// The kind.
     pub kind: ObjectKind,
     /// The namespace; empty if there is none.
     pub namespace: &'a str,
+    /// The name, or the prefix in place of one.
     pub name: &'a str,
 }
 
@@ -29,7 +31,7 @@ impl<'a> ObjectKey<'a> {
 
     /// The key of an object. In files, an object of a namespace may have a prefix in place of a
     /// name, which then identifies it.
-    pub(super) fn of(kind: ObjectKind, metadata: &'a Metadata) -> Self {
+    pub fn of(kind: ObjectKind, metadata: &'a Metadata) -> Self {
         if !kind.is_namespaced() {
             Self::global(kind, &metadata.name)
         } else if metadata.name.is_empty() {
@@ -42,7 +44,8 @@ impl<'a> ObjectKey<'a> {
 
 /// A property by which the index finds objects.
 #[derive(Clone, Copy, Debug, Hash)]
-pub(super) enum IndexKey<'a> {
+#[allow(missing_docs, reason = "the fields hold what their names say")]
+pub enum IndexKey<'a> {
     /// Its kind, for the kinds that are listed.
     Kind(ObjectKind),
     /// The annotation that makes a class a default one.

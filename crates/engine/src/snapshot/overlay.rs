@@ -1,21 +1,20 @@
 //! The facts that one judgement adds to those of the cluster.
 
-use super::batch::BatchOrder;
+use super::batch::Order;
 use super::live_lookups::LiveLookups;
-use super::store::Snapshot;
+use super::place::Place;
 use crate::model::Text;
 
 /// The facts of one judgement in addition to the snapshot.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Overlay<'a> {
-    /// Snapshots whose objects take precedence over those with the same kind and name in the
-    /// cluster, in order of precedence. They contain no nodes.
-    pub nearer: &'a [&'a Snapshot],
+    /// The objects that take precedence over those of the cluster.
+    pub nearer: Option<&'a dyn Place>,
     /// The look-ups that the API server answered for this judgement, which adds further ones.
     pub lookups: Option<&'a LiveLookups>,
     /// The order in which the objects of a batch are judged, and the position of the current
     /// one.
-    pub batch: Option<(&'a BatchOrder, usize)>,
+    pub batch: Option<(&'a dyn Order, usize)>,
     /// Whether the cluster may have more objects, as when files represent it.
     pub partial: bool,
     /// The names of classes that are created by something that is not in view.
@@ -29,7 +28,7 @@ pub struct Overlay<'a> {
 impl Overlay<'_> {
     /// No further facts.
     pub const NOTHING: Self = Self {
-        nearer: &[],
+        nearer: None,
         lookups: None,
         batch: None,
         partial: false,

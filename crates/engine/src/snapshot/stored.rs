@@ -59,6 +59,13 @@ macro_rules! stored {
                     _ => None,
                 }
             }
+
+            fn of_object(object: &Object) -> Option<&Self> {
+                match object {
+                    Object::$kind(object) => Some(object),
+                    _ => None,
+                }
+            }
         })*
     };
 }
@@ -82,6 +89,9 @@ stored! {
 pub(super) trait Typed: Sized + 'static {
     /// The object, if it is of this type.
     fn of(stored: &StoredObject) -> Option<&Self>;
+
+    /// The same for an object that is not stored.
+    fn of_object(object: &Object) -> Option<&Self>;
 }
 
 impl StoredObject {

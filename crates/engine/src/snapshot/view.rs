@@ -186,9 +186,9 @@ impl<'a> View<'a> {
     /// The class of claims that name none: the newest of several default classes, then the first by
     /// name (`GetDefaultClass` in the Kubernetes source).
     pub fn default_storage_class(&self) -> Lookup<&'a StorageClass> {
-        if let Some(class) =
-            self.overlay.nearer.iter().find_map(|snapshot| self.default_class_in(snapshot))
-        {
+        let nearer = self.overlay.nearer.map(|place| place.objects(&[IndexKey::DefaultClass]));
+        let mut classes = nearer.into_iter().flatten().filter_map(StorageClass::of_object);
+        if let Some(class) = classes.find(|class| class.is_default()) {
             return Lookup::Found(class);
         }
         let kind = ObjectKind::StorageClass;
@@ -347,7 +347,7 @@ impl<'a> View<'a> {
         let is_covered = |workload: &Workload| self.is_covered(workload, claim);
         let by_name = self
             .dependencies_but(IndexKey::Claim { namespace, claim }, is_covered)
-            .filter(|workload: &&Workload| uses(workload));
+            .filter(|workload: &&Workload| uses(workload) || workload.makes_claim(claim));
         let by_template = claim
             .rsplit_once('-')
             .into_iter()
@@ -487,7 +487,7 @@ impl<'a> View<'a> {
     /// Whether there is such an object in the cache or the overlay; no live look-up is made.
     pub(crate) fn is_known(&self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
         let key = ObjectKey::new(kind, namespace, name);
-        self.cluster.objects.get(key).is_some() || define(self.overlay.nearer, key)
+        self.cluster.objects.get(key).is_some() || self.is_nearer(key)
     }
 
     /// The turn of a workload, relative to the current object.
@@ -497,15 +497,16 @@ impl<'a> View<'a> {
 
     /// The turn of an object, relative to the current one.
     pub(crate) fn turn(&self, kind: ObjectKind, metadata: &Metadata) -> Turn {
-        self.overlay
-            .batch
-            .map_or(Turn::Never, |(order, current)| order.turn(kind, metadata, current))
+        self.overlay.batch.map_or(Turn::Never, |(order, current)| {
+            Turn::of(order.position(kind, metadata), current)
+        })
     }
 
     fn find<T: Typed>(&self, kind: ObjectKind, namespace: &str, name: &str) -> Lookup<&'a T> {
         self.spend(1);
         let key = ObjectKey::new(kind, namespace, name);
-        if let Some(object) = self.overlay.nearer.iter().find_map(|snapshot| snapshot.get(key)) {
+        let nearer = self.overlay.nearer.and_then(|place| place.object(key));
+        if let Some(object) = nearer.and_then(T::of_object) {
             return Lookup::Found(object);
         }
         let cached = self.cluster.look_up(key);
@@ -541,24 +542,27 @@ impl<'a> View<'a> {
         received.into_iter().flatten().chain(cached)
     }
 
-    /// A superset of the objects with these index keys in the overlay, each once, and the `further`
-    /// ones that the overlay does not define. Each costs a step.
+    /// A superset of the objects with these index keys in the overlay, and the `further` ones that
+    /// the overlay does not define. Each costs a step.
     fn with_nearer<T: Typed, F: Iterator<Item = &'a StoredObject>>(
         self,
         keys: &[IndexKey<'_>],
         further: F,
     ) -> impl Iterator<Item = &'a T> + use<'a, T, F> {
-        let nearer = self.overlay.nearer;
-        let found: Vec<_> = nearer.iter().map(|snapshot| snapshot.objects.with_all(keys)).collect();
-        found
+        let nearer = self.overlay.nearer.map(|place| place.objects(keys));
+        let further = further.filter(move |object| !self.is_nearer(object.key()));
+        nearer
             .into_iter()
-            .enumerate()
-            .flat_map(move |(level, objects)| {
-                objects.filter(move |object| !define(&nearer[..level], object.key()))
-            })
-            .chain(further.filter(move |object| !define(nearer, object.key())))
+            .flatten()
+            .map(T::of_object)
+            .chain(further.map(T::of))
             .take_while(move |_| self.spend(1))
-            .filter_map(T::of)
+            .flatten()
+    }
+
+    /// Whether the overlay defines the object.
+    fn is_nearer(&self, key: ObjectKey<'_>) -> bool {
+        self.overlay.nearer.is_some_and(|place| place.object(key).is_some())
     }
 
     /// Records that the judgement depends on an object.
@@ -576,9 +580,4 @@ impl<'a> View<'a> {
             lookups.depends_on_all(kind, namespace);
         }
     }
-}
-
-/// Whether any of the snapshots has an object with that key.
-fn define(snapshots: &[&Snapshot], key: ObjectKey<'_>) -> bool {
-    snapshots.iter().any(|snapshot| snapshot.objects.get(key).is_some())
 }

@@ -8,7 +8,7 @@ use crate::model::claim::Claim;
 use crate::model::object::{Object, ObjectKind};
 use crate::policy::{Action, Resolved};
 use crate::rules::{ClaimReview, Hazard, Outcome, Subject, judge, judge_workload};
-use crate::snapshot::{Overlay, Snapshot, Turn};
+use crate::snapshot::{Overlay, Place, Turn};
 
 impl Evaluation<'_> {
     pub(super) fn claim(&self, claim: &Claim) -> Verdict {
@@ -32,10 +32,9 @@ impl Evaluation<'_> {
     fn waiting_workloads(&self, claim: &Claim, verdict: &mut Verdict) {
         let (metadata, view) = (&claim.metadata, self.facts.view);
         let waiting = view.workloads_using(&metadata.namespace, &metadata.name);
-        let mut arriving = Snapshot::new();
-        arriving.apply(Object::Claim(claim.clone()));
-        let nearer = [&[&arriving][..], view.overlay().nearer].concat();
-        let overlay = Overlay { nearer: &nearer, ..*view.overlay() };
+        let arriving: &dyn Place = &Object::Claim(claim.clone());
+        let nearer = view.overlay().nearer.or(Some(arriving));
+        let overlay = Overlay { nearer, ..*view.overlay() };
         let facts = Facts { view: view.with(&overlay), ..self.facts };
         let mut reported = HashSet::new();
         for workload in waiting {
