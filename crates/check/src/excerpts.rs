@@ -23,13 +23,8 @@ const MOST_CLAIMS: usize = 3;
 const FAR: usize = 1000;
 
 /// The excerpts of the object's file, whose lines are `lines`, and of the claims' own files.
-pub(super) fn of(
-    context: &Context<'_>,
-    lines: &Lines<'_>,
-    known: &Item,
-    located: &Located,
-) -> Vec<Excerpt> {
-    let (parsed, text) = (context.parsed, lines.text);
+pub(super) fn of(context: &Context<'_>, lines: &Lines<'_>, located: &Located) -> Vec<Excerpt> {
+    let (parsed, known, text) = (context.parsed, context.known, lines.text);
     let finding = &located.finding;
     let Some(place) = &located.place else {
         return Vec::new();

@@ -12,7 +12,7 @@ use super::parse::Parsed;
 use super::scope::Context;
 use super::text::{Origin, Release, Text};
 use super::written;
-use engine::model::object::{Object, ObjectRef};
+use engine::model::object::ObjectRef;
 use engine::rules::codes;
 use engine::snapshot::{Overlay, Snapshot, View};
 use engine::verdict::{Finding, Proposal};
@@ -103,10 +103,10 @@ pub(super) fn place(
             // Findings on rendered or piped objects may be placed in another file.
             let is_here = located.place.as_ref().is_some_and(|place| place.file == source.name);
             if shows_excerpts && is_here {
-                located.excerpts = excerpts::of(context, &file.lines, known, &located);
+                located.excerpts = excerpts::of(context, &file.lines, &located);
             }
             if format == Format::Html {
-                located.users = users(context, &known.object, &located.finding);
+                located.users = users(context, &located.finding);
             }
             placed.findings.push(located);
         }
@@ -126,11 +126,11 @@ pub(super) fn place(
 }
 
 /// The users of the claims of a finding among the checked files.
-fn users(context: &Context<'_>, object: &Object, finding: &Finding) -> Vec<ObjectRef> {
+fn users(context: &Context<'_>, finding: &Finding) -> Vec<ObjectRef> {
     let nothing = Snapshot::new();
     let overlay = Overlay { nearer: Some(context), ..Overlay::NOTHING };
     let view = View::new(&nothing, &overlay);
-    report::users(view, &object.metadata().namespace, &finding.volumes)
+    report::users(view, &context.known.object.metadata().namespace, &finding.volumes)
 }
 
 /// A file in which findings are placed.

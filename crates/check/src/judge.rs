@@ -67,7 +67,9 @@ impl<'c> Subject<'c> {
             (context, verdict)
         });
         match alternatives.next() {
-            Some((context, first)) if alternatives.all(|(_, other)| is_same(&first, &other)) => {
+            Some((context, first))
+                if alternatives.all(|(_, other)| decisive(&first) == decisive(&other)) =>
+            {
                 drop(alternatives);
                 self.context = context;
                 first
@@ -120,7 +122,7 @@ impl<'c> Subject<'c> {
     pub(super) fn judge(mut self, effective: &EffectivePolicy) -> Option<Judged<'c>> {
         let verdict = self.verdict(effective, Mode::Propose);
         let (context, known) = (&self.context, self.context.known);
-        let unused = unused_suppressions::on_object(context, known, &verdict.findings);
+        let unused = unused_suppressions::on_object(context, &verdict.findings);
         let is_silent =
             verdict.findings.is_empty() && verdict.notices.is_empty() && unused.is_empty();
         if is_silent && known.notes.is_empty() && known.incomplete().is_none() {
@@ -133,7 +135,7 @@ impl<'c> Subject<'c> {
         let mut notices: Vec<_> = of_annotations.chain(notes).collect();
         if !verdict.findings.is_empty() {
             let start = self.spot("");
-            let elsewhere = elsewhere(context, known).into_iter();
+            let elsewhere = elsewhere(context).into_iter();
             notices.extend(elsewhere.map(|text| (text, start)));
         }
         let mut findings = Vec::new();
@@ -214,18 +216,17 @@ impl<'c> Subject<'c> {
 /// The rules about an object and a workload besides it.
 const ABOUT_OTHERS: [&str; 2] = [codes::WORKLOADS_SHARE_VOLUME, codes::AUTOSCALER_EXCEEDS_VOLUME];
 
-/// Whether two verdicts differ in their words alone.
-fn is_same(one: &Verdict, other: &Verdict) -> bool {
-    let decisive = |verdict: &Verdict| -> Vec<_> {
-        let findings = verdict.findings.iter();
-        findings
-            .map(|finding| {
-                let Finding { rule, outcome, certainty, action, field_path, volumes, .. } = finding;
-                (*rule, *outcome, *certainty, *action, field_path.clone(), volumes.clone())
-            })
-            .collect()
-    };
-    decisive(one) == decisive(other) && one.patch == other.patch
+/// The parts of a verdict besides its words.
+fn decisive(verdict: &Verdict) -> impl PartialEq {
+    let of_findings: Vec<_> = verdict
+        .findings
+        .iter()
+        .map(|finding| {
+            let Finding { rule, outcome, certainty, action, field_path, volumes, .. } = finding;
+            (rule, outcome, certainty, action, field_path, volumes)
+        })
+        .collect();
+    (of_findings, &verdict.patch)
 }
 
 /// The notice that replaces a finding if nobody needs to act on it.
@@ -252,8 +253,8 @@ fn as_notice(known: &Item, finding: &Finding) -> Option<String> {
 }
 
 /// The notices about claims of a workload that, in the facts, exist only in one other namespace.
-fn elsewhere(context: &Context<'_>, known: &Item) -> Vec<String> {
-    let Object::Workload(workload) = &known.object else {
+fn elsewhere(context: &Context<'_>) -> Vec<String> {
+    let Object::Workload(workload) = &context.known.object else {
         return Vec::new();
     };
     let facts = context.parsed.facts.view();

@@ -10,12 +10,12 @@ use engine::model::object::Object;
 use engine::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
 use engine::rules::{Outcome, codes};
 use engine::verdict::Finding;
-use manifest::objects::Item;
 use report::{Notice, Place, Report};
 
 /// The object's suppressing annotations that match no finding, one sentence each. If the object
 /// could not be judged completely, they may be needed and none is named.
-pub(super) fn on_object(context: &Context<'_>, known: &Item, findings: &[Finding]) -> Vec<String> {
+pub(super) fn on_object(context: &Context<'_>, findings: &[Finding]) -> Vec<String> {
+    let known = context.known;
     // An object without pods may need the suppression once it has some. Others may need it with
     // what was not rendered, or in another overlay.
     let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());

@@ -443,13 +443,11 @@ impl<'s> Context<'s> {
     fn note_of_class(&self, claim: &Text) -> Option<Note> {
         let defined = self.claim(claim).filter(|(id, _)| self.is_in_sight(*id));
         let made = || match &self.known.object {
-            Object::Workload(workload) => {
-                let mut templates = workload.claim_templates.iter();
-                templates.find(|template| template.metadata.name == *claim).or_else(|| {
-                    let mut ephemeral = workload.ephemeral_claims();
-                    ephemeral.find_map(|(name, template)| (name == *claim).then_some(template))
-                })
-            }
+            Object::Workload(workload) => workload
+                .claim_templates
+                .iter()
+                .find(|template| template.metadata.name == *claim)
+                .or_else(|| workload.ephemeral_claim(claim)),
             _ => None,
         };
         let definition = defined.map(|(_, definition)| definition).or_else(made)?;

@@ -26,6 +26,7 @@ use engine::model::in_tree::csi_driver_of;
 use engine::model::metadata::Metadata;
 use engine::model::object::{Object, ObjectKind};
 use engine::model::workload::WorkloadKind;
+use engine::snapshot::ObjectKey;
 use engine::storage::likely_classes;
 use place::Places;
 
@@ -200,14 +201,7 @@ impl<'p> Scopes<'p> {
     }
 
     fn is_fact(&self, (kind, namespace, name): &Key) -> bool {
-        let facts = self.parsed.facts.view();
-        match kind {
-            ObjectKind::Claim => facts.claim(namespace, name).found().is_some(),
-            ObjectKind::Volume => facts.volume(name).found().is_some(),
-            ObjectKind::StorageClass => facts.storage_class(name).found().is_some(),
-            ObjectKind::CsiDriver => facts.csi_driver(name).found().is_some(),
-            _ => false,
-        }
+        self.parsed.facts.view().is_known(*kind, namespace, name)
     }
 
     /// Those of `ids` that are nearest to the source `from` and in scope for it. `ids` is
@@ -235,10 +229,7 @@ impl<'p> Scopes<'p> {
     /// class.
     fn is_settled(&self, claim: &Claim, classes: &[ObjectId]) -> bool {
         let facts = self.parsed.facts.view();
-        let metadata = &claim.metadata;
-        let known = facts.claim(&metadata.namespace, &metadata.name).found();
-        let is_bound = |definition: &Claim| !definition.spec.volume_name.is_empty();
-        if is_bound(claim) || known.is_some_and(is_bound) {
+        if !claim.spec.volume_name.is_empty() {
             return true;
         }
         let Some(name) = claim.class() else {
@@ -348,11 +339,8 @@ fn key(object: &Object) -> Key {
 }
 
 fn key_of(kind: ObjectKind, metadata: &Metadata) -> Key {
-    if kind.is_namespaced() {
-        (kind, metadata.namespace.clone(), metadata.shown_name())
-    } else {
-        global(kind, &metadata.name)
-    }
+    let ObjectKey { namespace, name, .. } = ObjectKey::of(kind, metadata);
+    (kind, namespace.into(), name.into())
 }
 
 fn global(kind: ObjectKind, name: &str) -> Key {

@@ -173,7 +173,7 @@ pub struct Workload {
 impl Workload {
     /// The claim of a bare pod's generic ephemeral volume, by the name that Kubernetes gives it
     /// (`VolumeClaimName` in `component-helpers/storage/ephemeral/ephemeral.go`).
-    pub(crate) fn ephemeral_claim(&self, claim: &str) -> Option<&Claim> {
+    pub fn ephemeral_claim(&self, claim: &str) -> Option<&Claim> {
         self.ephemeral_claims().find_map(|(name, template)| (name == claim).then_some(template))
     }
 

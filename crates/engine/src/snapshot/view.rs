@@ -485,7 +485,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether there is such an object in the cache or the overlay; no live look-up is made.
-    pub(crate) fn is_known(&self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
+    pub fn is_known(&self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
         let key = ObjectKey::new(kind, namespace, name);
         self.cluster.objects.get(key).is_some() || self.is_nearer(key)
     }
