@@ -63,8 +63,8 @@ impl<'c> Subject<'c> {
     pub(super) fn verdict(&mut self, effective: &EffectivePolicy, mode: Mode) -> Verdict {
         let verdict = self.verdict_in(&self.context, effective, mode);
         let mut alternatives = self.context.alternatives().into_iter().map(|context| {
-            let verdict = self.verdict_in(&context, effective, mode);
-            (context, verdict)
+            let alternative = self.verdict_in(&context, effective, mode);
+            (context, alternative)
         });
         match alternatives.next() {
             Some((context, first))
