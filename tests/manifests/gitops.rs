@@ -192,7 +192,7 @@ fn what_other_tools_print_is_judged() {
             fs::write(path, content).unwrap();
         }
         let line = spans(&page).find(|span| span.starts_with(&format!("{name} "))).unwrap();
-        let modules = tool.ancestors().find(|folder| folder.ends_with("node_modules"));
+        let modules = tool.ancestors().find(|place| place.ends_with("node_modules"));
         let inherited = std::env::var("PATH").unwrap();
         let path = format!("{}:{}:{inherited}", tool.parent().unwrap().display(), built.display());
         let mut bash = Command::new("bash");

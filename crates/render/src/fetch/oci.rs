@@ -83,25 +83,25 @@ pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<D
         return Err(wrong());
     }
     let (manifest_url, manifest) = place.answer(&format!("manifests/{reference}")).await?;
-    let found = digest(&manifest);
-    if is_pinned && found != reference {
-        return Err(wrong_digest(&manifest_url, &found, &reference));
+    if is_pinned {
+        compare(&manifest_url, &manifest, &reference)?;
     }
-    let manifest: Manifest = from_json(&manifest_url, &manifest)?;
-    let layer = manifest
-        .layers
+    let layers = from_json::<Manifest>(&manifest_url, &manifest)?.layers;
+    let layer = layers
         .iter()
         .find(|layer| layer.media_type == CHART && is_digest(&layer.digest))
         .ok_or_else(|| format!("{url} is not a chart"))?;
     let blob = format!("{}/blobs/{}", place.base, layer.digest);
     let bytes = place.get(&blob, MAX_CHART).await?;
-    let found = digest(&bytes);
-    if found != layer.digest {
-        return Err(wrong_digest(&blob, &found, &layer.digest));
-    }
+    compare(&blob, &bytes, &layer.digest)?;
     let separator = if is_pinned { '@' } else { ':' };
-    let url = format!("oci://{registry}/{path}{separator}{reference}");
-    Ok(Download { bytes, url })
+    Ok(Download { bytes, url: format!("oci://{registry}/{path}{separator}{reference}") })
+}
+
+/// Compares the content with the digest that was announced.
+fn compare(url: &str, content: &[u8], announced: &str) -> Result<(), Reason> {
+    let found = digest(content);
+    if found == announced { Ok(()) } else { Err(wrong_digest(url, &found, announced)) }
 }
 
 /// Whether the path is a `<name>` of the distribution specification ("Pulling manifests").
