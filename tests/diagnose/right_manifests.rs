@@ -73,14 +73,21 @@ impl Shop<'_> {
         let node = self.nodes_of(app).swap_remove(0);
         self.plane.kubectl(&["cordon", &node], None).success();
         if workload.pointer("/spec/template/spec/affinity").is_some() {
-            // Pods that follow each other move only together.
-            self.kubectl(&["delete", "pods", "-l", &format!("app={app}"), "--wait=false"]);
+            // Pods that follow each other move only together: while one is left, the others must
+            // stay with it.
+            self.kubectl(&["scale", &name, "--replicas=0"]);
+            self.kubectl(&["wait", "--for=delete", "pod", "-l", &format!("app={app}")]);
+            let replicas = workload["spec"]["replicas"].to_string();
+            self.kubectl(&["scale", &name, &format!("--replicas={replicas}")]);
         } else {
             self.kubectl(&["rollout", "restart", &name]);
         }
         until("the pods to move", SOON, || {
             let nodes = self.nodes_of(app);
-            seen(!nodes.is_empty() && nodes.iter().all(|other| *other != node), nodes)
+            seen(
+                !nodes.is_empty() && nodes.iter().all(|other| !other.is_empty() && *other != node),
+                nodes,
+            )
         });
         rolls_out();
         self.plane.kubectl(&["uncordon", &node], None).success();
