@@ -385,7 +385,7 @@ fn assert_names_the_change(finding: &Finding) {
         || warning.contains(&beginning)
         || (in_short.contains(&true) && warning.contains("; keep both on one node ("))
         // Without room for both, the other workload is named and not the change.
-        || [" is also used by ", " uses it"].iter().any(|words| warning.contains(words));
+        || [" is also used by ", " uses it"].iter().any(|named| warning.contains(named));
     assert!(is_named, "{warning} lacks: {step}");
 }
 
