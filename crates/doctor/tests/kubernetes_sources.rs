@@ -143,8 +143,9 @@ fn states_a_patch(says: &str) -> bool {
 
 #[test]
 fn words_begin_and_end_in_the_releases_that_entries_state() {
-    let mut stated = explanations().map(|entry| entry.says).filter(|says| states_a_patch(says));
-    assert!(stated.all(|says| BORDERS.iter().any(|border| says.ends_with(border.stated))));
+    let mut with_patches =
+        explanations().map(|entry| entry.says).filter(|says| states_a_patch(says));
+    assert!(with_patches.all(|says| BORDERS.iter().any(|border| says.ends_with(border.stated))));
     for Border { stated, file, words, has, lacks } in BORDERS {
         assert!(explanations().any(|entry| entry.says.ends_with(stated)), "{stated}");
         for (release, expected) in [(has, true), (lacks, false)] {
