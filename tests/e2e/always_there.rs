@@ -159,18 +159,25 @@ fn speaker(output: &Output) -> Option<Speaker> {
     }
 }
 
+/// The notes about a workload without pods.
+const NO_PODS: [&str; 2] =
+    [" (0 replicas, judged as with 1)", " It has no pods now, and is judged as with one."];
+
 /// The first finding of a denial. A policy has one sentence; the webhook may add others below. The
 /// number of nodes is left out, because other cases create and delete nodes at the same time.
 fn words(output: &Output) -> Option<String> {
     let (_, denial) = ["denied request: ", "denied the request: "]
         .iter()
         .find_map(|before| output.stderr.split_once(before))?;
-    let sentence = denial.lines().next()?;
+    // Each says in a place of its own that a workload without pods is judged as with one.
+    let sentence = NO_PODS
+        .iter()
+        .fold(denial.lines().next()?.to_owned(), |sentence, note| sentence.replace(note, ""));
     Some(match sentence.split_once(" nodes are eligible") {
         Some((before, after)) => {
             [before.trim_end_matches(|c: char| c.is_ascii_digit()), after].concat()
         }
-        None => sentence.to_owned(),
+        None => sentence,
     })
 }
 
