@@ -75,10 +75,12 @@ pub(crate) fn recreate_by_server_side_apply(incident: &Incident) {
     for page in ["policy", "gitops", "rules"] {
         roll_again(incident);
         let own = format!("-n {}", incident.namespace);
-        let command = documents::printed(page, |line| line.contains("\"rollingUpdate\":null"))
-            .replace("deployment NAME", "deployment web")
-            .replace("-n shop", &own)
-            .replace("-n NAMESPACE", &own);
+        let command = documents::printed(page, |line| {
+            line.contains("{\"strategy\":") && line.contains("\"rollingUpdate\":null")
+        })
+        .replace("deployment NAME", "deployment web")
+        .replace("-n shop", &own)
+        .replace("-n NAMESPACE", &own);
         incident.run(&command);
         incident.user(&apply, Some(&manifest)).success();
         incident.end("server-side apply of Recreate passes");
