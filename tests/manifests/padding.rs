@@ -39,12 +39,11 @@ fn no_list_makes_an_object_pass_unjudged() {
         };
         let object = padded(&name, list, PADDING, &json!({}));
         expect_denial(Method::POST, &path, &object);
-        // The object has no pods, so it passes and is stored; with defaults added it may be too
-        // large.
-        let idle = json!({"replicas": 0, "paused": true});
-        let store = |bytes| plane.send(Method::POST, &path, &padded(&name, list, bytes, &idle));
+        // The object is right, so it passes and is stored; with defaults added it may be too large.
+        let right = json!({"replicas": 0, "paused": true, "strategy": {"type": "Recreate"}});
+        let store = |bytes| plane.send(Method::POST, &path, &padded(&name, list, bytes, &right));
         store(PADDING).or_else(|_| store(PADDING / 2)).unwrap();
-        let change = json!({"spec": {"replicas": 1}});
+        let change = json!({"spec": {"strategy": {"type": "RollingUpdate"}}});
         expect_denial(Method::PATCH, &format!("{path}/{name}"), &change);
     }
     assert!(passed.is_empty(), "{passed:#?}");
