@@ -160,8 +160,11 @@ fn speaker(output: &Output) -> Option<Speaker> {
 }
 
 /// The notes about a workload without pods.
-const NO_PODS: [&str; 2] =
-    [" (0 replicas, judged as with 1)", " It has no pods now, and is judged as with one."];
+const NO_PODS: [&str; 3] = [
+    " (0 replicas, judged as with 1)",
+    " It has no pods now, and is judged as with one.",
+    " (once it has pods)",
+];
 
 /// The first finding of a denial. A policy has one sentence; the webhook may add others below. The
 /// number of nodes is left out, because other cases create and delete nodes at the same time.
