@@ -46,7 +46,7 @@ async fn what_is_harmless_passes_in_silence() {
     let server = serve(&[]).await;
     for (path, at, value) in [
         ("/validate", claim, json!("pictures")),
-        ("/validate", "/object/spec/replicas", json!(0)),
+        ("/validate", "/object/spec/template/spec/volumes", json!([])),
         ("/validate", "/operation", json!("DELETE")),
         ("/mutate", "/kind/kind", json!("Gadget")),
     ] {
