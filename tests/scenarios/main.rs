@@ -303,6 +303,8 @@ fn answers(scenario: &Scenario, foreseen: Outcome, mode: Mode, guarded: &Guarded
     };
     let quiet = refused || guarded.warnings.is_empty();
     let warned = match mode {
+        // A rolling update without surge is a delay that denials advise, so no warning names it.
+        Mode::Warn if foreseen == Outcome::Delay => true,
         Mode::Warn => quiet == (foreseen == Outcome::None),
         Mode::Deny | Mode::Fix => foreseen > Outcome::None || quiet,
     };
