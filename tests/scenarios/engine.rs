@@ -47,6 +47,8 @@ pub(crate) struct Opinion {
     pub(crate) outcome: Outcome,
     /// The messages of the findings.
     pub(crate) messages: Vec<String>,
+    /// Whether all of them are about rolling updates without surge, which denials advise.
+    pub(crate) is_advised: bool,
 }
 
 /// Judges every object in `namespace` that is not made by a controller: as an update if `before`
@@ -124,6 +126,7 @@ fn said(reviewed: &[Judged], cluster: &Snapshot) -> Result<Opinion, String> {
     let catalog = Catalog::embedded().map_err(ToString::to_string)?;
     let effective = EffectivePolicy::new(Policy::default(), catalog);
     let mut findings = Vec::new();
+    let mut is_advised = true;
     for judged in reviewed {
         let object = read(judged.kind, &judged.document)?;
         let old = judged.earlier.as_ref().map(|old| read(judged.kind, old)).transpose()?;
@@ -135,12 +138,18 @@ fn said(reviewed: &[Judged], cluster: &Snapshot) -> Result<Opinion, String> {
             document: judged,
             mode: Mode::Judge,
         };
-        findings.extend(evaluate(&review, cluster.view(), &effective).findings);
+        let found = evaluate(&review, cluster.view(), &effective).findings;
+        // A claim has no strategy, and the API server fills in that of a Deployment.
+        let surge = judged.document.pointer("/spec/strategy/rollingUpdate/maxSurge");
+        is_advised &= surge.is_none_or(|surge| *surge == 0)
+            && found.iter().all(|finding| finding.rule == "rolling-update-overlap");
+        findings.extend(found);
     }
     let outcomes: Vec<Outcome> = findings.iter().map(outcome).collect::<Result<_, _>>()?;
     Ok(Opinion {
         outcome: outcomes.into_iter().max().unwrap_or(Outcome::None),
         messages: findings.into_iter().map(|finding| finding.message).collect(),
+        is_advised,
     })
 }
 

@@ -282,14 +282,20 @@ fn judge_guarded(
     // This minor drops some fields only after the mutating webhooks have seen them.
     let before_dropping = scenario.seen_on_other_minors().filter(|_| mode == Mode::Fix);
     let mut either = std::iter::once(foreseen).chain(before_dropping);
-    if either.any(|outcome| answers(scenario, outcome, mode, guarded)) {
+    if either.any(|outcome| answers(scenario, played, outcome, mode, guarded)) {
         return Ok(());
     }
     Err(format!("The engine foresees {foreseen}; with the guard set to {mode:?}: {guarded:#?}"))
 }
 
 /// Whether this is the guard's correct reaction to the predicted outcome.
-fn answers(scenario: &Scenario, foreseen: Outcome, mode: Mode, guarded: &Guarded) -> bool {
+fn answers(
+    scenario: &Scenario,
+    played: &Played,
+    foreseen: Outcome,
+    mode: Mode,
+    guarded: &Guarded,
+) -> bool {
     let grave = foreseen >= Outcome::Stuck;
     let refused = guarded.refusal.is_some();
     let harmless = guarded.outcome.is_none_or(|outcome| outcome == Outcome::None);
@@ -304,7 +310,7 @@ fn answers(scenario: &Scenario, foreseen: Outcome, mode: Mode, guarded: &Guarded
     let quiet = refused || guarded.warnings.is_empty();
     let warned = match mode {
         // A rolling update without surge is a delay that denials advise, so no warning names it.
-        Mode::Warn if foreseen == Outcome::Delay => true,
+        Mode::Warn if foreseen == Outcome::Delay && played.opinion.is_advised => quiet,
         Mode::Warn => quiet == (foreseen == Outcome::None),
         Mode::Deny | Mode::Fix => foreseen > Outcome::None || quiet,
     };
