@@ -245,10 +245,9 @@ fn as_notice(known: &Item, finding: &Finding) -> Option<String> {
     let Object::Workload(workload) = &known.object else {
         return None;
     };
-    let room = workload.strategy.room(workload.replicas);
     let chosen = finding.outcome == Outcome::Delay
         && finding.action == Action::Warn
-        && room.is_some_and(|room| room.surge == 0);
+        && workload.rolls_without_surge();
     chosen.then(|| format!("With maxSurge: 0, as chosen here: {message}"))
 }
 

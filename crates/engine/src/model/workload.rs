@@ -171,6 +171,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Whether a rolling update of it starts no pod before an old one has stopped.
+    pub fn rolls_without_surge(&self) -> bool {
+        self.strategy.room(self.replicas).is_some_and(|room| room.surge == 0)
+    }
+
     /// The claim of a bare pod's generic ephemeral volume, by the name that Kubernetes gives it
     /// (`VolumeClaimName` in `component-helpers/storage/ephemeral/ephemeral.go`).
     pub fn ephemeral_claim(&self, claim: &str) -> Option<&Claim> {

@@ -222,7 +222,7 @@ impl<'a> Resolved<'a> {
             .filter(|_| decided > decide(None, controlled).0)
             .map(|(_, by)| by)
             .or_else(|| {
-                let by_owner = decided > decide(requested, false).0;
+                let by_owner = controlled && decided > decide(requested, false).0;
                 by_owner.then(|| Suppressed::new(SuppressedBy::Owner, ""))
             })
             .filter(|_| suppressed.is_none());

@@ -37,10 +37,13 @@ pub(super) const REMEDY: Remedy = Remedy {
 /// The strategy is replaced as a whole, because the API server refuses `rollingUpdate` beside
 /// `Recreate`.
 pub(super) fn patch(workload: &Workload, raw: &Value, _pods_there: i64) -> Option<Patch> {
-    let (field, strategy) = match workload.kind {
-        WorkloadKind::DeploymentConfig => ("strategy", of_deployment_config(raw)),
-        WorkloadKind::StatefulSet => ("updateStrategy", json!({"type": "Recreate"})),
-        _ => ("strategy", json!({"type": "Recreate"})),
+    let strategy = match workload.kind {
+        WorkloadKind::DeploymentConfig => of_deployment_config(raw),
+        _ => json!({"type": "Recreate"}),
+    };
+    let field = match workload.kind {
+        WorkloadKind::StatefulSet => "updateStrategy",
+        _ => "strategy",
     };
     Some(edit::set(raw, &["spec", field], strategy))
 }

@@ -65,14 +65,12 @@ impl Evaluation<'_> {
             };
             self.findings_in_mode(&judged, previous, hazards, &decisions)
         });
-        if self.review.document.requester().is_some() {
+        if self.review.document.requester().is_some() && judged.rolls_without_surge() {
             // Denials advise zero surge; who follows them is not warned at every write.
-            let room = judged.strategy.room(judged.replicas);
             let is_advised = |finding: &Finding| {
                 finding.rule == codes::ROLLING_UPDATE_OVERLAP
                     && finding.outcome == Outcome::Delay
                     && finding.action == Action::Warn
-                    && room.is_some_and(|room| room.surge == 0)
             };
             verdict.findings.retain(|finding| !is_advised(finding));
         }
