@@ -77,7 +77,7 @@ impl UsedVolume {
 }
 
 /// Every volume that the workload's pods share, in the order of the template. A StatefulSet's own
-/// claims are in [`own_claims`](super::own_claims): each is for one pod.
+/// claims are in `own_claims`: each is for one pod.
 pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
     workload
         .template
