@@ -76,7 +76,8 @@ impl Shop<'_> {
             // Pods that follow each other move only together: while one is left, the others must
             // stay with it.
             self.kubectl(&["scale", &name, "--replicas=0"]);
-            self.kubectl(&["wait", "--for=delete", "pod", "-l", &format!("app={app}")]);
+            let pods = format!("app={app}");
+            self.kubectl(&["wait", "--for=delete", "--timeout=5m", "pod", "-l", &pods]);
             let replicas = workload["spec"]["replicas"].to_string();
             self.kubectl(&["scale", &name, &format!("--replicas={replicas}")]);
         } else {

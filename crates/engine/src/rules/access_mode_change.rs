@@ -85,7 +85,7 @@ fn with_copy(review: &ClaimReview<'_>) -> String {
     let steps = if spec.access_modes.contains(AccessMode::ReadWriteMany) {
         concat!(
             env!("CARGO_PKG_REPOSITORY"),
-            "/blob/main/docs/migrate.md has the steps to a ReadWriteMany claim beside this one, the copy and the way back included. "
+            "/blob/main/docs/migrate.md has the steps to a ReadWriteMany claim beside this one. "
         )
     } else {
         ""
