@@ -26,6 +26,7 @@ mod attacks;
 mod bad_input;
 mod cases;
 mod compare;
+mod filter;
 #[path = "../written/corpus.rs"]
 mod corpus;
 mod findings;

@@ -201,7 +201,7 @@ fn kustomize_applies_the_patch() {
         let check = |arguments: &[&str], input: &str| {
             run(folder, kubeconfig, &[&common, arguments].concat(), input)
         };
-        let patch = check(&["--fix", "-"], &rendered);
+        let patch = check(&["--diff", "-"], &rendered);
         begins(out(&patch), "---\n# A patch for Deployment ");
         write("patch.yaml", out(&patch));
         let build = ["kustomize", folder.to_str().unwrap()];

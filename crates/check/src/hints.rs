@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use engine::policy::{Action, RemedyChoice};
 use engine::rules::{Certainty, Outcome};
 use engine::verdict::Finding;
-use report::{Located, Report};
+use report::{Located, Place, Report};
 
 /// The options of the user that decide about the suggestions.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,12 @@ fn left_alone(located: &Located, options: Hints) -> Option<String> {
         Remedy::Named(name) => format!("`--fix --remedy {name}`"),
         Remedy::Chosen => "`--fix`".to_owned(),
     };
+    let is_piped = place.is_some_and(Place::is_of_stdin);
     Some(match (remedy, located.template()) {
+        (Remedy::Chosen, _) if is_piped && options.fix => return None,
+        _ if is_piped && !options.diff => {
+            format!("{fix} writes the repaired text to standard output")
+        }
         (_, Some(template)) if located.fix.is_none() => {
             format!("{fix} prints a patch, as it is rendered from {template}")
         }

@@ -48,7 +48,7 @@
 //! assert_eq!(found.finding.rule, "rolling-update-overlap");
 //! assert_eq!(found.place.as_ref().map(|place| place.line.number), Some(10));
 //!
-//! let edited = parsed.edits(&policy, None, &NoFiles).files;
+//! let edited = parsed.edits(&policy, None, false, &NoFiles).files;
 //! let edited = edited.values().next().map(|edited| edited.after.as_str());
 //! assert!(edited.is_some_and(|text| text.contains("type: Recreate")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -19,7 +19,7 @@ use engine::policy::RemedyChoice;
 use engine::verdict::{EffectivePolicy, Mode};
 use manifest::edit;
 use manifest::objects::Item;
-use manifest::source::Source;
+use manifest::source::{STDIN, Source};
 use manifest::split::{Part, parts};
 use report::{Unread, safe};
 
@@ -32,6 +32,8 @@ pub struct Edits {
     pub done: Vec<String>,
     /// The files that could not be changed.
     pub failed: Vec<Unread>,
+    /// Standard input after the edits, if it is repaired and all of it could be read.
+    pub stdin: Option<String>,
     /// The edited files by their paths, with links followed.
     pub files: BTreeMap<PathBuf, Edited>,
 }
@@ -59,14 +61,16 @@ pub struct Edited {
 impl Parsed {
     /// Repairs every object that has a remedy, with `remedy` in place of the one that the policy
     /// chooses. Objects about which something is only assumed are repaired if `remedy` is right for
-    /// every class.
+    /// every class. Standard input is repaired if `repairs_stdin`; otherwise its objects get patches.
     pub fn edits(
         &self,
         effective: &EffectivePolicy,
         remedy: Option<RemedyChoice>,
+        repairs_stdin: bool,
         files: &dyn Files,
     ) -> Edits {
-        let mut edits = Edits::default();
+        let stdin = if repairs_stdin { self.stdin() } else { None };
+        let mut edits = Edits { stdin, ..Edits::default() };
         let repairable = self.repairable(effective, remedy);
         for of_file in repairable.chunk_by(|a, b| TextId::of(a.known) == TextId::of(b.known)) {
             let text = self.text(of_file[0].known);
@@ -83,6 +87,15 @@ impl Parsed {
         }
         edits.files.retain(|_, edited| edited.before != edited.after);
         edits
+    }
+
+    /// The text of standard input, if all of it could be read.
+    fn stdin(&self) -> Option<String> {
+        if self.reading.unread.iter().any(|unread| unread.file == STDIN) {
+            return None;
+        }
+        let mut sources = self.reading.texts.iter().map(|text| &text.source);
+        Some(sources.find(|source| source.is_stdin())?.text().ok()?.into_owned())
     }
 
     fn repairable(
@@ -170,6 +183,10 @@ impl Edits {
             }
         }
         let Some(path) = source.real_path() else {
+            if self.repairs(source) {
+                self.stdin = Some(texts.concat());
+                self.done.extend(done);
+            }
             return;
         };
         if source.is_utf16() {
@@ -193,7 +210,8 @@ impl Edits {
         part: &Part<'_>,
         done: &mut Vec<String>,
     ) -> Option<String> {
-        if source.path().is_none() || part.template().is_some() {
+        let is_by_hand = source.path().is_none() || part.template().is_some();
+        if is_by_hand && !self.repairs(source) {
             for object in repairable {
                 self.done.push(where_to_change(source, object));
                 self.output += &object.patch_for_kustomize();
@@ -221,6 +239,11 @@ impl Edits {
             }
         }
         Some(edited)
+    }
+
+    /// Whether the source is standard input, whose text is repaired.
+    fn repairs(&self, source: &Source) -> bool {
+        self.stdin.is_some() && source.is_stdin()
     }
 
     /// Whether the file from which the object was rendered is edited.

@@ -11,7 +11,7 @@ use ignore::{DirEntry, WalkBuilder};
 
 use super::error::{Problem, ReadError};
 use super::kustomization::FILE_NAMES;
-use super::source::{Source, read, shown, text_of};
+use super::source::{STDIN, Source, read, shown, text_of};
 use super::split::parts;
 use super::template::may_be_a_manifest;
 
@@ -104,8 +104,8 @@ impl Borrow<Source> for Hidden {
 pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found {
     let mut found = Found::default();
     for path in paths {
-        if path.as_os_str() == "-" {
-            found.stream("-", &mut *stdin);
+        if path.as_os_str() == STDIN {
+            found.stream(STDIN, &mut *stdin);
             continue;
         }
         match fs::metadata(path) {

@@ -11,6 +11,9 @@ use super::position::Lines;
 /// The most bytes that are read from one file or from standard input.
 pub const MAX_BYTES: u64 = 64 << 20;
 
+/// The name of standard input, as a path and in messages.
+pub const STDIN: &str = "-";
+
 /// The path as it is shown in messages.
 pub fn shown(path: &Path) -> String {
     match path.strip_prefix(".") {
@@ -65,6 +68,11 @@ impl Source {
     #[cfg(feature = "files")]
     pub(super) fn file(path: PathBuf, real: Option<PathBuf>, named: bool) -> Self {
         Self { name: shown(&path), named, rendered: false, path: Some(path), real, text: None }
+    }
+
+    /// Whether it is standard input.
+    pub fn is_stdin(&self) -> bool {
+        self.path.is_none() && self.name == STDIN
     }
 
     /// The file on disk; `None` for standard input and pipes.

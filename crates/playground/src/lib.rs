@@ -188,7 +188,7 @@ impl Checked {
 
     /// The text with every remedy, and the changes that they make in it.
     pub fn repair(&self) -> String {
-        let edits = self.parsed.edits(self.effective, None, &NoFiles);
+        let edits = self.parsed.edits(self.effective, None, false, &NoFiles);
         let edited = edits.files.into_values().next();
         let repaired = edited.map_or_else(|| self.text.clone(), |edited| edited.after);
         let diff = TextDiff::from_lines(&self.text, &repaired).unified_diff().to_string();

@@ -29,7 +29,7 @@ pub enum Kustomizations {
 
 /// The files under the paths, before anything is rendered. Pipes are read once.
 pub(super) struct Files {
-    found: Found,
+    pub found: Found,
     unread: Vec<Unread>,
 }
 

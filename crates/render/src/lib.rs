@@ -34,6 +34,7 @@ use discover::{Files, discover};
 use fetch::Fetcher;
 pub use fetch::{Fetch, FetchOptions};
 use manifest::find::Exclude;
+use manifest::source::{STDIN, Source};
 pub use program::confine::{ConfineOptions, confine};
 pub use program::group::is_interrupted;
 use rendering::Renderer;
@@ -80,6 +81,14 @@ impl<'a> Paths<'a> {
             files: discover::files(input.paths, input.exclude, input.repository),
             fetcher: Fetcher::new(input.fetch, input.render.limit_of_one(), input.say),
             renderer: OnceCell::new(),
+        }
+    }
+
+    /// Replaces the text of standard input.
+    pub fn replace_stdin(&mut self, text: String) {
+        let mut sources = self.files.found.sources.iter_mut();
+        if let Some(stdin) = sources.find(|source| source.is_stdin()) {
+            *stdin = Source::in_memory(STDIN, text);
         }
     }
 

@@ -226,6 +226,13 @@ pub struct Place {
     pub template: Option<String>,
 }
 
+impl Place {
+    /// Whether the object is from standard input.
+    pub fn is_of_stdin(&self) -> bool {
+        self.file == "-" || self.template.as_deref() == Some("standard input")
+    }
+}
+
 /// A line of a file, and a range of columns on it. Lines and columns are counted from 1, and
 /// columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq)]

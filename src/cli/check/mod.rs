@@ -25,7 +25,8 @@ use manifest::find::Exclude;
 use render::{
     FetchOptions, Input, Kustomizations, Paths, RenderOptions, Repository, is_interrupted,
 };
-use report::{Format, Report, Unread, safe};
+use manifest::source::STDIN;
+use report::{Format, Report, safe};
 use source::facts;
 use source::policy_file::{self, PolicyFileError};
 
@@ -79,7 +80,7 @@ pub(crate) struct CheckOptions {
     #[arg(long)]
     pub fail_if_no_objects: bool,
 
-    /// Edit the files in place; print a patch for rendered or piped manifests
+    /// Edit the files in place; print standard input repaired, and a patch for rendered manifests
     #[arg(long)]
     pub fix: bool,
 
@@ -102,6 +103,11 @@ impl CheckOptions {
     const fn edits(&self) -> bool {
         self.fix || self.diff
     }
+
+    /// Whether the repaired text of standard input is the output.
+    fn is_filter(&self) -> bool {
+        self.fix && self.paths.iter().any(|path| path.as_os_str() == STDIN)
+    }
 }
 
 fn remedy(name: &str) -> Result<RemedyChoice, String> {
@@ -120,7 +126,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
     let render = RenderOptions { verbose: options.report.verbose, ..options.render.clone() };
     let facts = facts(options)?;
-    let paths = Paths::find(Input {
+    let mut paths = Paths::find(Input {
         paths: &options.paths,
         exclude: &exclude,
         namespace: options.namespace.as_deref(),
@@ -129,7 +135,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
         repository: &repository,
         say: |sentence| complain(&sentence),
     });
-    let read = |kustomizations, known| {
+    let read = |paths: &Paths<'_>, kustomizations, known| {
         paths
             .read(kustomizations)
             .map_err(CommandError::Render)
@@ -140,13 +146,16 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
     }
     let parsed = if options.edits() {
         // Files that a kustomization uses unchanged can be edited where they stand.
-        let in_place = read(Kustomizations::InPlace, facts)?;
-        let failed = edit(options, &in_place, &effective, &repository)?;
-        let mut parsed = read(Kustomizations::Rendered, in_place.facts)?;
-        parsed.refuse(failed);
+        let in_place = read(&paths, Kustomizations::InPlace, facts)?;
+        let edits = edit(options, &in_place, &effective, &repository)?;
+        if let Some(stdin) = edits.stdin {
+            paths.replace_stdin(stdin);
+        }
+        let mut parsed = read(&paths, Kustomizations::Rendered, in_place.facts)?;
+        parsed.refuse(edits.failed);
         parsed
     } else {
-        read(Kustomizations::Rendered, facts)?
+        read(&paths, Kustomizations::Rendered, facts)?
     };
     let mut report = parsed.report(|_| true, &effective, &repository, options.report.format);
     report.must_be_complete = options.report.must_be_complete();
@@ -182,21 +191,21 @@ fn policy(
     Ok(policy)
 }
 
-/// Edits the files or prints the changes, and returns the files that could not be edited.
+/// Edits the files or prints the changes.
 fn edit(
     options: &CheckOptions,
     parsed: &Parsed,
     effective: &EffectivePolicy,
     repository: &Repository,
-) -> Result<Vec<Unread>, CommandError> {
-    let mut edits = parsed.edits(effective, options.remedy, repository);
+) -> Result<Edits, CommandError> {
+    let mut edits = parsed.edits(effective, options.remedy, options.is_filter(), repository);
     if options.diff {
         edits.diff(repository);
     } else {
         write_edits(&mut edits);
     }
     print_edits(options, &edits)?;
-    Ok(edits.failed)
+    Ok(edits)
 }
 
 /// Writes the edited files.
@@ -236,13 +245,18 @@ fn facts(options: &CheckOptions) -> Result<Snapshot, CommandError> {
     Ok(facts::load(&options.facts, &mut io::empty())?)
 }
 
-/// Prints the edits to standard output if the report is for people, which then goes to standard
-/// error, so that a patch can be piped on. A report for programs has standard output for itself.
+/// Prints the repaired text of standard input, or else the edits if the report is for people, to
+/// standard output, so that it can be piped on. The report then goes to standard error. A report for
+/// programs has standard output for itself.
 fn print_edits(options: &CheckOptions, edits: &Edits) -> Result<(), CommandError> {
     for done in &edits.done {
         complain(done);
     }
-    if is_for_people(options.report.format) {
+    if options.is_filter() {
+        let text = edits.stdin.as_deref().unwrap_or_default();
+        io::stdout().lock().write_all(text.as_bytes())?;
+        io::stderr().lock().write_all(edits.output.as_bytes())?;
+    } else if is_for_people(options.report.format) {
         io::stdout().lock().write_all(edits.output.as_bytes())?;
     } else {
         io::stderr().lock().write_all(edits.output.as_bytes())?;
@@ -260,7 +274,7 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
         let place = unread.place();
         complain(&format!("{}: {}", safe::line(&place), unread.message));
     }
-    if is_for_people(options.report.format) && options.edits() {
+    if options.is_filter() || (is_for_people(options.report.format) && options.edits()) {
         write_report(report, &options.report, io::stderr().lock())?;
     } else {
         write_report(report, &options.report, io::stdout().lock())?;
