@@ -186,25 +186,60 @@ impl Informer {
     pub async fn confirm<T>(
         &self,
         asker: Asker<'_>,
+        left: usize,
+        deadline: Instant,
+        judge: impl FnMut(View<'_>) -> T,
+    ) -> (T, Option<Doubt>) {
+        self.confirm_first(asker, left, deadline, |_| None, judge).await
+    }
+
+    /// Does the same, but calls `decide` first, a judgement that needs fewer objects; `None` if it
+    /// decides nothing. If its result is confirmed and that of `judge` is not, its result counts.
+    pub async fn confirm_first<T>(
+        &self,
+        asker: Asker<'_>,
         mut left: usize,
         deadline: Instant,
+        mut decide: impl FnMut(View<'_>) -> Option<T>,
         mut judge: impl FnMut(View<'_>) -> T,
     ) -> (T, Option<Doubt>) {
         let mut lookups = LiveLookups::confirming_everything();
-        let mut judged = self.judge(&lookups, &mut judge);
-        let mut requests = lookups.take_pending();
         let Some(_turn) = self.confirming.take(asker, deadline).await else {
-            return (judged, requests.into_iter().next().map(Doubt::Unanswered));
+            let judged = self.judge(&lookups, &mut judge);
+            let unanswered = lookups.take_pending().into_iter().next();
+            return (judged, unanswered.map(Doubt::Unanswered));
         };
+        let decided =
+            match self.confirm_by(&mut decide, &mut lookups, &mut left, deadline).await {
+                (Some(decided), None) => Some(decided),
+                _ => None,
+            };
+        let (judged, doubt) = self.confirm_by(&mut judge, &mut lookups, &mut left, deadline).await;
+        match decided {
+            Some(decided) if doubt.is_some() => (decided, None),
+            _ => (judged, doubt),
+        }
+    }
+
+    /// Looks up what `judge` uses until nothing is left to look up.
+    async fn confirm_by<T>(
+        &self,
+        judge: &mut impl FnMut(View<'_>) -> T,
+        lookups: &mut LiveLookups,
+        left: &mut usize,
+        deadline: Instant,
+    ) -> (T, Option<Doubt>) {
+        let mut judged = self.judge(lookups, judge);
+        let mut requests = lookups.take_pending();
         let mut is_too_much = false;
         for _ in 0..CONFIRMING_ROUNDS {
             if requests.is_empty() {
                 break;
             }
-            is_too_much |= requests.len() > left;
-            truncate(&mut requests, &mut left, &mut lookups);
-            self.send(requests, Freshness::New, &mut lookups, deadline).await;
-            judged = self.judge(&lookups, &mut judge);
+            is_too_much |= requests.len() > *left;
+            truncate(&mut requests, left, lookups);
+            self.send(requests, Freshness::New, lookups, deadline).await;
+            judged = self.judge(lookups, judge);
             requests = lookups.take_pending();
         }
         if is_too_much || !requests.is_empty() {

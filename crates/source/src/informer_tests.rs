@@ -626,6 +626,29 @@ async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
     assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), list).await, (true, None));
 }
 
+/// Objects wait for an answer, lists do not.
+#[tokio::test]
+async fn what_decides_is_confirmed_without_the_rest() {
+    let (server, view) = small_cluster(vec![]).await;
+    server.hold_answers(true);
+    let decide = |cluster: View<'_>| {
+        cluster.workloads_with(Some("shop"), Labels::default()).count();
+        Some("decided")
+    };
+    let whole = |cluster: View<'_>| {
+        cluster.claim("shop", "data").found();
+        "whole"
+    };
+    let soon = || Instant::now() + Duration::from_millis(200);
+    let confirmed = view.confirm_first(SHOP, MAX_CONFIRMATIONS, soon(), decide, whole).await;
+    assert_eq!(confirmed, ("decided", None));
+    let (judged, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, soon(), whole).await;
+    assert!(judged == "whole" && doubt.is_some());
+    server.hold_answers(false);
+    let confirmed = view.confirm_first(SHOP, MAX_CONFIRMATIONS, deadline(), decide, whole).await;
+    assert_eq!(confirmed, ("whole", None));
+}
+
 #[tokio::test]
 async fn what_is_too_much_to_ask_is_not_confirmed() {
     let (server, view) = synced([], only_claims).await;

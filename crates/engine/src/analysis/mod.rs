@@ -58,6 +58,8 @@ pub struct Facts<'a> {
     pub catalog: &'a Catalog,
     /// Whether many nodes are assumed.
     pub nodes: NodeAssumption,
+    /// The code of the only rule that judges; `None` for all rules.
+    pub rule: Option<&'static str>,
 }
 
 /// One workload in its cluster.

@@ -210,7 +210,14 @@ const MOST_HAZARDS: usize = 100;
 /// The hazards that the rules find, the gravest first.
 pub(crate) fn judge(subject: Subject<'_>) -> Vec<Hazard> {
     let mut found = Vec::new();
-    for on in RULES.iter().flat_map(|rule| rule.on) {
+    let only = match subject {
+        Subject::Workload(analysis) | Subject::Scaled(Scaling { analysis, .. }) => analysis.facts,
+        Subject::Claim(review) => review.facts,
+        Subject::Fencing(review) => review.facts,
+    }
+    .rule;
+    let rules = RULES.iter().filter(|rule| only.is_none_or(|code| rule.code == code));
+    for on in rules.flat_map(|rule| rule.on) {
         match (on, subject) {
             (On::Workload(judge), Subject::Workload(analysis)) => judge(analysis, &mut found),
             (On::Claim(judge), Subject::Claim(review)) => judge(review, &mut found),

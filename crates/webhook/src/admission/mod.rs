@@ -133,6 +133,17 @@ impl<'a> Received<'a> {
         view: View<'_>,
         effective: &EffectivePolicy,
     ) -> Verdict {
+        self.judge_by(None, endpoint, view, effective)
+    }
+
+    /// Judges the object only by the rule with this code; `None` for all rules.
+    pub fn judge_by(
+        &self,
+        rule: Option<&'static str>,
+        endpoint: Endpoint,
+        view: View<'_>,
+        effective: &EffectivePolicy,
+    ) -> Verdict {
         let Some(object) = self.request.to_judge() else {
             return Verdict::default();
         };
@@ -147,7 +158,7 @@ impl<'a> Received<'a> {
                 Endpoint::Validate => Mode::Judge,
             },
         };
-        verdict::evaluate(&review, view, effective)
+        verdict::evaluate_by(rule, &review, view, effective)
     }
 
     /// The answer to the review, given the verdict of [`Self::judge`]. It is logged unless the
