@@ -18,9 +18,9 @@ use source::policy_file;
 
 use crate::harness;
 use crate::harness::output::{code, err, has, out};
-use crate::pages::blocks;
+use crate::pages::{blocks, section};
 use crate::release::release;
-use crate::rendered::documents;
+use crate::rendered::{documents, script};
 use crate::repository;
 
 const PROGRAM: &str = "multi-attach-guard";
@@ -219,14 +219,56 @@ fn every_hook_is_understood() {
             .chain(further.map(|argument| argument.as_str().unwrap()))
             .collect();
         is_understood(&arguments);
-        // A script is downloaded with the repository of the hooks and started from there.
-        let program = match hook["language"].as_str() {
-            Some("script") => ".ci/hook",
-            Some("rust") => PROGRAM,
-            other => panic!("{entry} in {other:?}"),
-        };
-        assert_eq!(entry.split(' ').next(), Some(program));
+        assert_eq!(entry.split(' ').next(), Some(PROGRAM));
     }
+}
+
+/// The configuration on the page, in a repository of a user who has only the release's wheel.
+#[test]
+fn pre_commit_runs_the_hooks() {
+    let tool = harness::or_skip!(harness::require_tool("pre-commit"));
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str, text: &str| {
+        fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+        fs::write(at(name), text).unwrap();
+    };
+    for file in [".pre-commit-hooks.yaml", "pyproject.toml", "Cargo.toml", "README.md"] {
+        write(&format!("hooks/{file}"), &text(file));
+    }
+    write("hooks/.ci/wheels.py", &text(".ci/wheels.py"));
+    write("user/apps/web.yaml", &text("examples/web.yaml"));
+    write("user/clusters/all.yaml", &text("examples/facts/cluster.yaml"));
+    let git = "git init --quiet && git add --all && \
+        git -c user.name=a -c user.email=a@a commit --quiet --message=a && git rev-parse HEAD";
+    let commit = script(&at("hooks"), git);
+    script(&at("user"), git);
+    let built = env!("CARGO_BIN_EXE_multi-attach-guard");
+    fs::create_dir(at("dist")).unwrap();
+    release(&at("dist"), &format!("#!/bin/sh\nexec '{built}' \"$@\"\n"));
+    let section = section("gitops.md", "pre-commit");
+    let config = blocks(&section)[0]
+        .1
+        .replace("https://github.com/multi-attach-guard/multi-attach-guard", "../hooks")
+        .replace(concat!("v", env!("CARGO_PKG_VERSION")), commit.trim());
+    let run = |hook: &str| {
+        let config = config.replace("id: multi-attach-guard", &format!("id: {hook}"));
+        write("user/.pre-commit-config.yaml", &config);
+        let mut pre_commit = Command::new(&tool);
+        pre_commit.args(["run", "--all-files"]).current_dir(at("user"));
+        pre_commit.env("PRE_COMMIT_HOME", at("home"));
+        pre_commit.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", at("dist"));
+        let output = pre_commit.output().unwrap();
+        (code(&output), out(&output).to_owned())
+    };
+    let (status, found) = run("multi-attach-guard");
+    assert_eq!(status, 1, "{found}");
+    has(&found, "[rolling-update-overlap]: Deployment shop/web");
+    let (status, repaired) = run("multi-attach-guard-fix");
+    assert_eq!(status, 1, "{repaired}");
+    has(&repaired, "files were modified by this hook");
+    let (status, clean) = run("multi-attach-guard");
+    assert_eq!(status, 0, "{clean}");
 }
 
 fn action() -> Value {

@@ -51,17 +51,22 @@ fn archives_hold_what_their_papers_say() {
     let sums = read("SHA256SUMS");
     let scoop = &read_json("multi-attach-guard.json")["architecture"]["64bit"];
     let formula = read("multi-attach-guard.rb");
-    for (number, (system, architecture, archive)) in archives.iter().enumerate() {
-        let subject = &provenance["subject"][number];
-        assert_eq!(subject["name"], *archive);
+    let subjects = provenance["subject"].as_array().unwrap();
+    let digest_of = |name: &str| {
+        let subject = subjects.iter().find(|subject| subject["name"] == name).unwrap();
         let digest = &subject["digest"]["sha256"];
+        has(&sums, &format!("{}  {name}\n", digest.as_str().unwrap()));
+        digest
+    };
+    for (number, (system, architecture, archive)) in archives.iter().enumerate() {
+        digest_of(&wheel(system, architecture));
+        let digest = digest_of(archive);
         let uri = format!("{DOWNLOADS}/{archive}");
         let platform = &krew["spec"]["platforms"][number];
         let labels = json!({"os": system, "arch": architecture});
         assert_eq!(platform["selector"]["matchLabels"], labels);
         assert_eq!(platform["uri"], uri);
         assert_eq!(platform["sha256"], *digest);
-        has(&sums, &format!("{}  {archive}\n", digest.as_str().unwrap()));
         if *system == "windows" {
             assert_eq!(scoop["url"], uri);
             assert_eq!(scoop["hash"], *digest);
@@ -100,6 +105,18 @@ fn archives_hold_what_their_papers_say() {
         {
             assert!(unpacked.join(file).exists(), "{file} is missing");
         }
+
+        unpack(&at.join(wheel(system, architecture)), &unpacked);
+        let program =
+            if system == "windows" { "multi-attach-guard.exe" } else { "multi-attach-guard" };
+        let installed = format!("multi_attach_guard-{VERSION}.data/scripts/{program}");
+        script(&unpacked, &format!("cmp {program} {installed}"));
+        let digest =
+            format!("openssl dgst -sha256 -binary {program} | base64 | tr +/ -_ | tr -d =");
+        let recorded = format!("{installed},sha256={},", script(&unpacked, &digest).trim());
+        let info = format!("multi_attach_guard-{VERSION}.dist-info");
+        has(&text(&format!("{info}/RECORD")), &recorded);
+        assert_eq!(text(&format!("{info}/licenses/THIRD-PARTY-LICENSES")), licences);
     }
     let program = at.join("linux").join(here).join("multi-attach-guard");
     let version = printed(Command::new(program).arg("--version"));
@@ -107,8 +124,19 @@ fn archives_hold_what_their_papers_say() {
     assert!(at.join("windows/amd64/multi-attach-guard.exe").exists());
 }
 
+/// The name of a wheel, by which pip finds the one for its machine.
+fn wheel(system: &str, architecture: &str) -> String {
+    let tags = match (system, architecture) {
+        ("linux", "amd64") => "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
+        ("linux", _) => "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
+        ("darwin", _) => "macosx_11_0_arm64",
+        _ => "win_amd64",
+    };
+    format!("multi_attach_guard-{VERSION}-py3-none-{tags}.whl")
+}
+
 fn unpack(archive: &Path, folder: &Path) {
-    let is_zip = archive.extension().is_some_and(|extension| extension == "zip");
+    let is_zip = archive.extension().is_some_and(|extension| extension != "gz");
     let unpack = if is_zip { "unzip -q" } else { "tar -xf" };
     script(folder, &format!("{unpack} '{}'", archive.display()));
 }
@@ -135,7 +163,7 @@ fn programs(folder: &Path) -> Vec<PathBuf> {
     [PathBuf::from(BINARY)].into_iter().chain(others).collect()
 }
 
-/// A release as it would be published: an archive with a program, and its checksum.
+/// A release as it would be published: an archive with a program and its checksum, and a wheel.
 pub(crate) fn release(folder: &Path, program: &str) -> String {
     let scratch = folder.join("scratch");
     fs::create_dir_all(&scratch).unwrap();
@@ -146,13 +174,14 @@ pub(crate) fn release(folder: &Path, program: &str) -> String {
     let archive = format!("multi-attach-guard-{VERSION}-linux-{architecture}.tar.gz");
     let pack = format!("tar -czf {archive} -C scratch . && sha256sum {archive} > SHA256SUMS");
     script(folder, &pack);
+    let mut wheel = Command::new(repository(".ci/wheels.py"));
+    printed(wheel.arg(folder).arg(scratch).arg(format!("linux-{architecture}")));
     archive
 }
 
 #[test]
 fn a_released_program_runs_once_its_checksum_is_right() {
-    let [downloads, home] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    let folder = home.path().join("multi-attach-guard").join(VERSION);
+    let [downloads, folder] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let refused = |command: &mut Command, reason: &str| {
         let output = command.output().unwrap();
         assert!(!output.status.success());
@@ -160,29 +189,27 @@ fn a_released_program_runs_once_its_checksum_is_right() {
         // No part of the download is left.
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     };
-    let hook = || {
-        let mut command = Command::new(repository(".ci/hook"));
+    let fetch = || {
+        let mut command = Command::new(repository(".ci/fetch"));
         let address = format!("file://{}", downloads.path().display());
-        command.args(["check", "a b"]).env("DOWNLOADS", address);
-        command.env("XDG_CACHE_HOME", home.path());
-        // Variables that pipelines set for their own purposes.
-        command.env("VERSION", "9.9.9").env_remove("SHA256");
+        command.arg(folder.path()).env("DOWNLOADS", address);
+        command.env_remove("VERSION").env_remove("SHA256");
         command
     };
-    refused(&mut hook(), "could not be downloaded. Set DOWNLOADS");
+    refused(&mut fetch(), "could not be downloaded. Set DOWNLOADS");
 
     let archive =
         downloads.path().join(release(downloads.path(), "#!/bin/sh\nprintf '%s,' \"$@\"\n"));
     let zeros = "0".repeat(64);
-    refused(hook().env("SHA256", zeros), "and should be 00000000");
+    refused(fetch().env("SHA256", zeros), "and should be 00000000");
     let genuine = fs::read(&archive).unwrap();
     fs::write(&archive, b"something else").unwrap();
-    refused(&mut hook(), "so it is not used");
+    refused(&mut fetch(), "so it is not used");
 
     fs::write(&archive, genuine).unwrap();
-    assert_eq!(printed(&mut hook()), "check,a b,");
-    fs::remove_file(&archive).unwrap();
-    assert_eq!(printed(&mut hook()), "check,a b,", "it is kept");
+    printed(&mut fetch());
+    let mut program = Command::new(folder.path().join("multi-attach-guard"));
+    assert_eq!(printed(program.args(["check", "a b"])), "check,a b,");
 }
 
 #[test]
