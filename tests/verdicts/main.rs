@@ -32,7 +32,7 @@ use engine::rules::Certainty;
 use engine::snapshot::{Overlay, View};
 use engine::storage::Catalog;
 use engine::verdict::{
-    DENIAL_LENGTH, Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate,
+    DENIAL_LENGTH, Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate, evaluate_by,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -178,7 +178,14 @@ fn judge_submitted(
         mode,
     };
     let overlay = Overlay { partial: cluster.files, files: cluster.files, ..Overlay::NOTHING };
-    evaluate(&review, View::new(&cluster.facts(), &overlay), effective)
+    let facts = cluster.facts();
+    let view = View::new(&facts, &overlay);
+    let verdict = evaluate(&review, view, effective);
+    if let Some(denied) = verdict.with(Action::Deny).next() {
+        let alone = evaluate_by(Some(denied.rule), &review, view, effective);
+        assert_eq!(alone.action(), Action::Deny, "{} denies {reference} alone", denied.rule);
+    }
+    verdict
 }
 
 fn cases() -> Vec<Case> {

@@ -8,6 +8,7 @@
 mod facts;
 mod members;
 mod objects;
+mod one_pod;
 mod overrides;
 mod owner;
 

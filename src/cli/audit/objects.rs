@@ -7,9 +7,10 @@ use serde_json::Value;
 use super::super::cluster::{ClusterArgs, Connection};
 use super::super::error::CommandError;
 use super::members::{Live, Member};
+use super::one_pod;
 use super::owner;
 use check::hunk;
-use doctor::diagnosis::command;
+use doctor::diagnosis::command as shell;
 use engine::model::ListRoom;
 use engine::model::object::ObjectRef;
 use engine::policy::Action;
@@ -140,14 +141,30 @@ impl<'c> Audited<'c> {
         })
     }
 
+    /// The merge patch to one pod, if the guard would let it pass and it ends the finding.
+    fn one_pod(&self, number: usize, finding: &Finding, document: &Value) -> Option<String> {
+        let patch = one_pod::patch(finding.rule, &self.members[number].object)?;
+        let mut changed = document.clone();
+        json_patch::merge(&mut changed, &patch);
+        let verdict = self.verdict_on_update(number, [document, &changed])?;
+        let ends = verdict.findings.iter().all(|left| left.rule != finding.rule);
+        (ends && verdict.action() != Action::Deny).then(|| patch.to_string())
+    }
+
     /// Whether the guard lets an update of the object with this number pass that turns the first
     /// document into the second.
-    fn may_become(&self, number: usize, [old, new]: [&Value; 2]) -> bool {
+    fn may_become(&self, number: usize, documents: [&Value; 2]) -> bool {
+        let verdict = self.verdict_on_update(number, documents);
+        verdict.is_some_and(|verdict| verdict.action() != Action::Deny)
+    }
+
+    /// The guard's verdict on that update; `None` if the documents cannot be read.
+    fn verdict_on_update(&self, number: usize, [old, new]: [&Value; 2]) -> Option<Verdict> {
         let member = &self.members[number];
         let kind = member.object.kind();
         let read = |document: &Value| kind.read(&document.to_string(), &ListRoom::endless());
         let [Ok(before), Ok(after)] = [old, new].map(read) else {
-            return false;
+            return None;
         };
         let review = Review {
             object: &after,
@@ -157,8 +174,7 @@ impl<'c> Audited<'c> {
             document: &Live { document: Some(new), now: self.now },
             mode: Mode::Judge,
         };
-        let verdict = evaluate(&review, self.cluster.view(), self.effective);
-        verdict.action() != Action::Deny
+        Some(evaluate(&review, self.cluster.view(), self.effective))
     }
 
     /// The report on these objects.
@@ -182,8 +198,15 @@ impl<'c> Audited<'c> {
                     .and_then(|document| self.repair(entry.number, &located.finding, document));
                 located.owner =
                     document.and_then(|document| owner::writer(document, &member.reference, &helm));
-                located.command =
-                    repair.and_then(|proposal| patch(&located.finding, proposal, &kubectl));
+                let finding = &located.finding;
+                located.command = match repair {
+                    Some(proposal) => serde_json::to_string(&proposal.patch)
+                        .ok()
+                        .and_then(|patch| command(finding, "json", &patch, &kubectl)),
+                    None => document
+                        .and_then(|document| self.one_pod(entry.number, finding, document))
+                        .and_then(|patch| command(finding, "merge", &patch, &kubectl)),
+                };
                 if format == Format::Html {
                     let namespace = member.reference.namespace.as_deref().unwrap_or_default();
                     let volumes = &located.finding.volumes;
@@ -214,14 +237,14 @@ impl<'c> Audited<'c> {
     }
 }
 
-/// The command that applies the patch of the remedy.
-fn patch(finding: &Finding, proposal: &Proposal, kubectl: &str) -> Option<String> {
-    let patch = serde_json::to_string(&proposal.patch).ok()?;
+/// The command that applies a patch of that type to the object of the finding.
+fn command(finding: &Finding, r#type: &str, patch: &str, kubectl: &str) -> Option<String> {
     let ObjectRef { kind, name, .. } = &finding.object;
     let object = format!("{}/{name}", kind.to_lowercase());
     let namespace = finding.object.namespace.as_deref()?;
-    let arguments = ["-n", namespace, "patch", &object, "--type=json", "-p", &patch];
-    Some(command::line(kubectl, &arguments))
+    let r#type = format!("--type={type}");
+    let arguments = ["-n", namespace, "patch", &object, &r#type, "-p", patch];
+    Some(shell::line(kubectl, &arguments))
 }
 
 /// The fields that the cluster or kubectl adds, each with the path of its parent.

@@ -69,7 +69,7 @@ impl Autoscaler {
     }
 
     /// The fields with the fewest and the most replicas.
-    pub(crate) const fn fields(&self) -> [&'static str; 2] {
+    pub const fn fields(&self) -> [&'static str; 2] {
         if self.spec.is_scaled_object {
             ["minReplicaCount", "maxReplicaCount"]
         } else {
