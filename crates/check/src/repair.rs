@@ -21,6 +21,7 @@ use manifest::edit;
 use manifest::objects::Item;
 use manifest::source::{STDIN, Source};
 use manifest::split::{Part, parts};
+use manifest::tree::Tree;
 use report::{Unread, safe};
 
 /// The result of repairing.
@@ -69,8 +70,14 @@ impl Parsed {
         repairs_stdin: bool,
         files: &dyn Files,
     ) -> Edits {
-        let stdin = if repairs_stdin { self.stdin() } else { None };
-        let mut edits = Edits { stdin, ..Edits::default() };
+        let mut edits = Edits::default();
+        if repairs_stdin {
+            edits.stdin = self.stdin();
+            if edits.stdin.is_none() {
+                let message = "it could not be read as a whole, so nothing is written.";
+                edits.fail(STDIN, message.to_owned());
+            }
+        }
         let repairable = self.repairable(effective, remedy);
         for of_file in repairable.chunk_by(|a, b| TextId::of(a.known) == TextId::of(b.known)) {
             let text = self.text(of_file[0].known);
@@ -95,7 +102,9 @@ impl Parsed {
             return None;
         }
         let mut sources = self.reading.texts.iter().map(|text| &text.source);
-        Some(sources.find(|source| source.is_stdin())?.text().ok()?.into_owned())
+        let text = sources.find(|source| source.is_stdin())?.text().ok()?;
+        let is_yaml = |part: &Part<'_>| Tree::parse(part.text).is_ok();
+        parts(&text).iter().all(is_yaml).then(|| text.into_owned())
     }
 
     fn repairable(

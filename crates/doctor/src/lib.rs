@@ -28,6 +28,7 @@
 //!         view: cluster.view(),
 //!         catalog: Catalog::embedded()?,
 //!         nodes: NodeAssumption::Auto,
+//!         rule: None,
 //!     },
 //!     observed: &observed,
 //!     now: "2026-03-01T12:00:00Z".parse()?,

@@ -188,6 +188,7 @@ impl Cluster {
                 view: cluster.view(),
                 catalog: Catalog::embedded().unwrap(),
                 nodes: NodeAssumption::Auto,
+                rule: None,
             },
             observed: &observed,
             now: NOW.parse().unwrap(),
