@@ -26,9 +26,9 @@ mod attacks;
 mod bad_input;
 mod cases;
 mod compare;
-mod filter;
 #[path = "../written/corpus.rs"]
 mod corpus;
+mod filter;
 mod findings;
 mod others;
 #[path = "../harness/output.rs"]

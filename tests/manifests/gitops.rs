@@ -251,24 +251,21 @@ fn pre_commit_runs_the_hooks() {
         .1
         .replace("https://github.com/multi-attach-guard/multi-attach-guard", "../hooks")
         .replace(concat!("v", env!("CARGO_PKG_VERSION")), commit.trim());
-    let run = |hook: &str| {
-        let config = config.replace("id: multi-attach-guard", &format!("id: {hook}"));
-        write("user/.pre-commit-config.yaml", &config);
+    for (hook, exit_code, says) in [
+        ("multi-attach-guard", 1, "[rolling-update-overlap]: Deployment shop/web"),
+        ("multi-attach-guard-fix", 1, "files were modified by this hook"),
+        ("multi-attach-guard", 0, "Passed"),
+    ] {
+        let id = format!("id: {hook}");
+        write("user/.pre-commit-config.yaml", &config.replace("id: multi-attach-guard", &id));
         let mut pre_commit = Command::new(&tool);
         pre_commit.args(["run", "--all-files"]).current_dir(at("user"));
         pre_commit.env("PRE_COMMIT_HOME", at("home"));
         pre_commit.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", at("dist"));
         let output = pre_commit.output().unwrap();
-        (code(&output), out(&output).to_owned())
-    };
-    let (status, found) = run("multi-attach-guard");
-    assert_eq!(status, 1, "{found}");
-    has(&found, "[rolling-update-overlap]: Deployment shop/web");
-    let (status, repaired) = run("multi-attach-guard-fix");
-    assert_eq!(status, 1, "{repaired}");
-    has(&repaired, "files were modified by this hook");
-    let (status, clean) = run("multi-attach-guard");
-    assert_eq!(status, 0, "{clean}");
+        assert_eq!(code(&output), exit_code, "{hook}: {output:?}");
+        has(out(&output), says);
+    }
 }
 
 fn action() -> Value {

@@ -209,11 +209,10 @@ impl Informer {
             let unanswered = lookups.take_pending().into_iter().next();
             return (judged, unanswered.map(Doubt::Unanswered));
         };
-        let decided =
-            match self.confirm_by(&mut decide, &mut lookups, &mut left, deadline).await {
-                (Some(decided), None) => Some(decided),
-                _ => None,
-            };
+        let decided = match self.confirm_by(&mut decide, &mut lookups, &mut left, deadline).await {
+            (Some(decided), None) => Some(decided),
+            _ => None,
+        };
         let (judged, doubt) = self.confirm_by(&mut judge, &mut lookups, &mut left, deadline).await;
         match decided {
             Some(decided) if doubt.is_some() => (decided, None),

@@ -640,8 +640,8 @@ async fn what_decides_is_confirmed_without_the_rest() {
         "whole"
     };
     let soon = || Instant::now() + Duration::from_millis(200);
-    let confirmed = view.confirm_first(SHOP, MAX_CONFIRMATIONS, soon(), decide, whole).await;
-    assert_eq!(confirmed, ("decided", None));
+    let decided = view.confirm_first(SHOP, MAX_CONFIRMATIONS, soon(), decide, whole).await;
+    assert_eq!(decided, ("decided", None));
     let (judged, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, soon(), whole).await;
     assert!(judged == "whole" && doubt.is_some());
     server.hold_answers(false);

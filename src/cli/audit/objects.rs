@@ -198,14 +198,14 @@ impl<'c> Audited<'c> {
                     .and_then(|document| self.repair(entry.number, &located.finding, document));
                 located.owner =
                     document.and_then(|document| owner::writer(document, &member.reference, &helm));
-                let finding = &located.finding;
+                let found = &located.finding;
                 located.command = match repair {
                     Some(proposal) => serde_json::to_string(&proposal.patch)
                         .ok()
-                        .and_then(|patch| command(finding, "json", &patch, &kubectl)),
+                        .and_then(|patch| command(found, "json", &patch, &kubectl)),
                     None => document
-                        .and_then(|document| self.one_pod(entry.number, finding, document))
-                        .and_then(|patch| command(finding, "merge", &patch, &kubectl)),
+                        .and_then(|document| self.one_pod(entry.number, found, document))
+                        .and_then(|patch| command(found, "merge", &patch, &kubectl)),
                 };
                 if format == Format::Html {
                     let namespace = member.reference.namespace.as_deref().unwrap_or_default();

@@ -22,10 +22,10 @@ use engine::snapshot::Snapshot;
 use engine::verdict::EffectivePolicy;
 use files::{ReadError, replace};
 use manifest::find::Exclude;
+use manifest::source::STDIN;
 use render::{
     FetchOptions, Input, Kustomizations, Paths, RenderOptions, Repository, is_interrupted,
 };
-use manifest::source::STDIN;
 use report::{Format, Report, safe};
 use source::facts;
 use source::policy_file::{self, PolicyFileError};
@@ -135,9 +135,8 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
         repository: &repository,
         say: |sentence| complain(&sentence),
     });
-    let read = |paths: &Paths<'_>, kustomizations, known| {
-        paths
-            .read(kustomizations)
+    let read = |from: &Paths<'_>, kustomizations, known| {
+        from.read(kustomizations)
             .map_err(CommandError::Render)
             .map(|reading| parse(reading, known, Timestamp::now()))
     };
