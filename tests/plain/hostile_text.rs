@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::output::{fed, program};
+use crate::output::{err, fed, out, program};
 use report::Format;
 
 const HOSTILE: &str =
@@ -121,7 +121,6 @@ provisioner: ebs.csi.aws.com
         (&["check", "--diff", "web.yaml"][..], "type: Recreate"),
         (&["check", "--diff", "."], "cannot be applied"),
         (&["check", "--diff", "-"], "type: Recreate"),
-        (&["check", "--fix", "-"], "type: Recreate"),
         (&["check", "--summary", "."], "2"),
         (&["capabilities", "--facts", "facts.yaml"], "stop-commands"),
         (&["capabilities", "--facts", "facts.yaml", "--format", "json"], "stop-commands"),
@@ -136,4 +135,8 @@ provisioner: ebs.csi.aws.com
             assert_safe(&format!("{arguments:?}"), text, |_| false);
         }
     }
+    // A filter gives other programs what it got.
+    let filter = fed(program(&["check", "--fix", "-"]).current_dir(folder.path()), &piped);
+    assert_eq!(out(&filter), piped.replace("RollingUpdate", "Recreate"));
+    assert_safe("a filter", err(&filter), |_| false);
 }
