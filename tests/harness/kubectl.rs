@@ -31,7 +31,7 @@ pub(crate) struct Output {
 const REPEATED_FOR: Duration = Duration::from_secs(60);
 
 /// Messages of kubectl if the API server was too busy to answer.
-const BUSY: [&str; 10] = [
+const BUSY: [&str; 11] = [
     "Unable to connect to the server",
     " was refused - did you specify the right host or port?",
     "connection reset by peer",
@@ -42,6 +42,8 @@ const BUSY: [&str; 10] = [
     "the server is currently unable to handle the request",
     "etcdserver: request timed out",
     "etcdserver: leader changed",
+    // `kubectl wait` fails if an object that was just created has no status yet.
+    ".status.conditions accessor error: <nil>",
 ];
 
 impl Output {
