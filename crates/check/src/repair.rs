@@ -74,7 +74,7 @@ impl Parsed {
         if repairs_stdin {
             edits.stdin = self.stdin();
             if edits.stdin.is_none() {
-                let message = "it could not be read as a whole, so nothing is written.";
+                let message = "nothing was written, because not all of it could be read.";
                 edits.fail(STDIN, message.to_owned());
             }
         }

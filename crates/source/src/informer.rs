@@ -183,19 +183,10 @@ impl Informer {
     /// If a kind has many objects, those that `judge` uses are looked up and the others only
     /// counted. At most `left` requests are sent. Waiting for other judgements to be confirmed
     /// counts towards the deadline.
+    ///
+    /// `decide` is called first, a judgement that needs fewer objects; `None` if it decides nothing.
+    /// If its result is confirmed and that of `judge` is not, its result counts.
     pub async fn confirm<T>(
-        &self,
-        asker: Asker<'_>,
-        left: usize,
-        deadline: Instant,
-        judge: impl FnMut(View<'_>) -> T,
-    ) -> (T, Option<Doubt>) {
-        self.confirm_first(asker, left, deadline, |_| None, judge).await
-    }
-
-    /// Does the same, but calls `decide` first, a judgement that needs fewer objects; `None` if it
-    /// decides nothing. If its result is confirmed and that of `judge` is not, its result counts.
-    pub async fn confirm_first<T>(
         &self,
         asker: Asker<'_>,
         mut left: usize,

@@ -85,6 +85,17 @@ impl Informer {
     async fn answer<T>(&self, deadline: Instant, judge: impl FnMut(View<'_>) -> T) -> T {
         self.answer_within(&mut { MAX_LOOKUPS }, deadline, judge).await
     }
+
+    /// The confirmed answer of `judge`, which nothing decides first.
+    async fn confirm_all<T>(
+        &self,
+        asker: Asker<'_>,
+        left: usize,
+        deadline: Instant,
+        judge: impl FnMut(View<'_>) -> T,
+    ) -> (T, Option<Doubt>) {
+        self.confirm(asker, left, deadline, |_| None, judge).await
+    }
 }
 
 async fn ask(view: &Informer, name: &str) -> Lookup<Claim> {
@@ -461,13 +472,13 @@ async fn no_denial_rests_on_a_watch_that_is_behind() {
     for (name, reviewed, more, behind, change) in late_cases() {
         let (server, view) = small_cluster(more).await;
         let judge = |cluster: View<'_>| denies(&reviewed, cluster);
-        let before = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
+        let before = view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
         assert_eq!(before, (true, None), "{name}: before");
 
         server.silence(behind);
         change(&server);
         assert!(view.answer(deadline(), judge).await, "{name}: unheard of");
-        let confirmed = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
+        let confirmed = view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
         assert_eq!(confirmed, (false, None), "{name}: confirmed");
     }
 }
@@ -484,11 +495,11 @@ async fn what_cannot_be_confirmed_is_said() {
     server.put(NODES, node("n3"));
     server.put(NODES, node("n4"));
     let soon = Instant::now() + Duration::from_millis(200);
-    let (denied, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, soon, judge).await;
+    let (denied, doubt) = view.confirm_all(SHOP, MAX_CONFIRMATIONS, soon, judge).await;
     assert!(!denied);
     assert!(doubt.is_some());
     let (confirmed, ()) =
-        tokio::join!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge), async {
+        tokio::join!(view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), judge), async {
             server.speak(NODES, since);
         });
     assert_eq!(confirmed, (true, None), "once the watch has caught up");
@@ -496,7 +507,7 @@ async fn what_cannot_be_confirmed_is_said() {
     server.stop();
     until(&view, "the loss is noticed", |view| matches!(view.fitness(), Fitness::Stale(_))).await;
     let (denied_alone, doubt_alone) =
-        view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
+        view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
     assert!(denied_alone && doubt_alone.is_some());
 }
 
@@ -534,7 +545,7 @@ async fn what_answers_lead_to_is_asked_for_in_turn() {
     let volume = &mut reviewed["spec"]["template"]["spec"]["volumes"][0];
     volume["persistentVolumeClaim"]["claimName"] = json!("late");
     let judge = |cluster: View<'_>| denies(&reviewed, cluster);
-    assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await, (true, None));
+    assert_eq!(view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await, (true, None));
 }
 
 #[tokio::test]
@@ -549,7 +560,7 @@ async fn of_many_nodes_those_are_asked_for_that_decide() {
     let reviewed = deployment("web", "RollingUpdate", &Value::Null);
     let judge = |cluster: View<'_>| denies(&reviewed, cluster);
     let (gets, lists) = (*server.gets().borrow(), server.lists(NODES));
-    assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await, (true, None));
+    assert_eq!(view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await, (true, None));
     let lookups = *server.gets().borrow() - gets;
     assert!(lookups <= 6, "two nodes, and {} more objects", lookups - 2);
     assert_eq!(server.lists(NODES), lists, "nobody counts what decides nothing");
@@ -557,7 +568,7 @@ async fn of_many_nodes_those_are_asked_for_that_decide() {
     server.silence(NODES);
     server.put(NODES, tainted("n2"));
     assert!(view.answer(deadline(), judge).await, "unheard of");
-    assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await, (false, None));
+    assert_eq!(view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await, (false, None));
 }
 
 #[tokio::test]
@@ -576,7 +587,7 @@ async fn what_is_many_is_read_page_by_page_and_what_is_too_many_is_counted() {
                 .workloads_with(None, Labels::default())
                 .any(|workload| workload.metadata.name == format!("w{count:03}"))
         };
-        let confirmed = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), knows).await;
+        let confirmed = view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), knows).await;
         assert_eq!(confirmed, (is_read, None), "{count} workloads");
         let pages = if is_read { 3 } else { 1 };
         assert_eq!(server.lists(DEPLOYMENTS) - lists, pages, "{count} workloads");
@@ -589,7 +600,8 @@ async fn reviews_that_are_confirmed_at_the_same_time_share_the_lists() {
     let reviewed = deployment("web", "RollingUpdate", &Value::Null);
     let judge = |cluster: View<'_>| denies(&reviewed, cluster);
     let lists = server.lists(VOLUMES);
-    let confirmations = (0..100).map(|_| view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge));
+    let confirmations =
+        (0..100).map(|_| view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), judge));
     for confirmed in futures_util::future::join_all(confirmations).await {
         assert_eq!(confirmed, (true, None));
     }
@@ -610,12 +622,12 @@ async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
     };
     let soon = Instant::now() + Duration::from_millis(50);
     let first = (0..CONFIRMING_OF_A_NAMESPACE)
-        .map(|_| view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), claim));
+        .map(|_| view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), claim));
     let next = async {
-        let (_, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, soon, list).await;
+        let (_, doubt) = view.confirm_all(SHOP, MAX_CONFIRMATIONS, soon, list).await;
         let elsewhere = Asker { namespace: "bank", ..SHOP };
         let later = Instant::now() + Duration::from_secs(30);
-        let other = view.confirm(elsewhere, MAX_CONFIRMATIONS, later, list).await;
+        let other = view.confirm_all(elsewhere, MAX_CONFIRMATIONS, later, list).await;
         server.hold_answers(false);
         (doubt, other)
     };
@@ -623,7 +635,7 @@ async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
     assert!(first.into_iter().all(|confirmed| confirmed == (true, None)));
     assert!(matches!(next, Some(Doubt::Unanswered(_))), "{next:?}");
     assert_eq!(other, (true, None), "another namespace has turns of its own");
-    assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), list).await, (true, None));
+    assert_eq!(view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), list).await, (true, None));
 }
 
 /// Objects wait for an answer, lists do not.
@@ -640,12 +652,12 @@ async fn what_decides_is_confirmed_without_the_rest() {
         "whole"
     };
     let soon = || Instant::now() + Duration::from_millis(200);
-    let decided = view.confirm_first(SHOP, MAX_CONFIRMATIONS, soon(), decide, whole).await;
+    let decided = view.confirm(SHOP, MAX_CONFIRMATIONS, soon(), decide, whole).await;
     assert_eq!(decided, ("decided", None));
-    let (judged, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, soon(), whole).await;
+    let (judged, doubt) = view.confirm_all(SHOP, MAX_CONFIRMATIONS, soon(), whole).await;
     assert!(judged == "whole" && doubt.is_some());
     server.hold_answers(false);
-    let confirmed = view.confirm_first(SHOP, MAX_CONFIRMATIONS, deadline(), decide, whole).await;
+    let confirmed = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), decide, whole).await;
     assert_eq!(confirmed, ("whole", None));
 }
 
@@ -657,11 +669,11 @@ async fn what_is_too_much_to_ask_is_not_confirmed() {
             .filter(|number| cluster.claim("shop", &format!("c{number}")) == Lookup::Absent)
             .count()
     };
-    let (_, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), absent).await;
+    let (_, doubt) = view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), absent).await;
     assert!(doubt.is_some());
     let lookups = *server.gets().borrow();
     assert!(lookups > MAX_LOOKUPS, "{lookups}");
-    let (_, doubt_with_fewer) = view.confirm(SHOP, MAX_LOOKUPS, deadline(), absent).await;
+    let (_, doubt_with_fewer) = view.confirm_all(SHOP, MAX_LOOKUPS, deadline(), absent).await;
     assert!(doubt_with_fewer.is_some());
     assert_eq!(*server.gets().borrow() - lookups, MAX_LOOKUPS);
 }
@@ -675,7 +687,7 @@ async fn what_may_not_be_seen_at_all_is_no_reason_to_doubt() {
     let view = follow(&server, all);
     until(&view, "all else is known", |view| matches!(view.fitness(), Fitness::Stale(_))).await;
     let look = |cluster: View<'_>| cluster.namespace("shop") == Lookup::NotSynced;
-    let looked = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), look).await;
+    let looked = view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), look).await;
     assert_eq!(looked, (true, None));
 }
 
@@ -688,7 +700,7 @@ async fn what_is_not_followed_is_not_asked_for_and_is_no_reason_to_doubt() {
     let look =
         |cluster: View<'_>| cluster.workload(WorkloadKind::Pod, "shop", "web") == Lookup::NotSynced;
     assert!(view.answer(deadline(), look).await);
-    assert_eq!(view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), look).await, (true, None));
+    assert_eq!(view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), look).await, (true, None));
     assert_eq!(*server.gets().borrow(), 0);
 }
 
@@ -704,7 +716,7 @@ async fn a_review_asks_for_few_objects() {
     let absent = view.answer_within(&mut left, deadline(), judge).await;
     assert_eq!((absent, left), (MAX_LOOKUPS, 0));
     // No objects are requested to confirm it either.
-    let (_, doubt) = view.confirm(SHOP, left, deadline(), judge).await;
+    let (_, doubt) = view.confirm_all(SHOP, left, deadline(), judge).await;
     assert_eq!(doubt, Some(Doubt::TooMuch));
     assert_eq!(*server.gets().borrow(), MAX_LOOKUPS);
 }
@@ -725,7 +737,7 @@ async fn what_is_left_out_is_unknown_in_its_namespace_alone() {
     for (namespace, is_confirmed) in [(Some("shop"), true), (Some("wide"), false), (None, true)] {
         let judge =
             |cluster: View<'_>| cluster.workloads_with(namespace, Labels::default()).count();
-        let (_, doubt) = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
+        let (_, doubt) = view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), judge).await;
         assert_eq!(doubt.is_none(), is_confirmed, "{namespace:?}: {doubt:?}");
     }
     let is_found = |cluster: View<'_>| {

@@ -10,7 +10,7 @@ use super::members::{Live, Member};
 use super::one_pod;
 use super::owner;
 use check::hunk;
-use doctor::diagnosis::command as shell;
+use doctor::diagnosis::command;
 use engine::model::ListRoom;
 use engine::model::object::ObjectRef;
 use engine::policy::Action;
@@ -202,10 +202,10 @@ impl<'c> Audited<'c> {
                 located.command = match repair {
                     Some(proposal) => serde_json::to_string(&proposal.patch)
                         .ok()
-                        .and_then(|patch| command(found, "json", &patch, &kubectl)),
+                        .and_then(|patch| patch_command(found, "json", &patch, &kubectl)),
                     None => document
                         .and_then(|document| self.one_pod(entry.number, found, document))
-                        .and_then(|patch| command(found, "merge", &patch, &kubectl)),
+                        .and_then(|patch| patch_command(found, "merge", &patch, &kubectl)),
                 };
                 if format == Format::Html {
                     let namespace = member.reference.namespace.as_deref().unwrap_or_default();
@@ -238,13 +238,13 @@ impl<'c> Audited<'c> {
 }
 
 /// The command that applies a patch of that type to the object of the finding.
-fn command(finding: &Finding, r#type: &str, patch: &str, kubectl: &str) -> Option<String> {
+fn patch_command(finding: &Finding, r#type: &str, patch: &str, kubectl: &str) -> Option<String> {
     let ObjectRef { kind, name, .. } = &finding.object;
     let object = format!("{}/{name}", kind.to_lowercase());
     let namespace = finding.object.namespace.as_deref()?;
     let r#type = format!("--type={type}");
     let arguments = ["-n", namespace, "patch", &object, &r#type, "-p", patch];
-    Some(shell::line(kubectl, &arguments))
+    Some(command::line(kubectl, &arguments))
 }
 
 /// The fields that the cluster or kubectl adds, each with the path of its parent.

@@ -14,23 +14,26 @@ const OF_MANY: [&str; 4] = [
     codes::CO_LOCATION_IMPOSSIBLE,
 ];
 
+/// The kinds without a number of pods, and those whose rollouts have strategies of their own.
+const LEFT_OUT: [WorkloadKind; 5] = [
+    WorkloadKind::Pod,
+    WorkloadKind::DaemonSet,
+    WorkloadKind::Rollout,
+    WorkloadKind::DeploymentConfig,
+    WorkloadKind::CloneSet,
+];
+
 /// The merge patch that leaves the object one pod; `None` if the rule is about something else, or
-/// if the object has no such number.
+/// if the kind is left out.
 pub(super) fn patch(rule: &str, object: &Object) -> Option<Value> {
     if !OF_MANY.contains(&rule) {
         return None;
     }
     Some(match object {
-        Object::Workload(workload) => match workload.kind {
-            WorkloadKind::Deployment
-            | WorkloadKind::ReplicaSet
-            | WorkloadKind::ReplicationController
-            | WorkloadKind::StatefulSet => json!({"spec": {"replicas": 1}}),
-            WorkloadKind::Job => json!({"spec": {"parallelism": 1}}),
-            WorkloadKind::CronJob => json!({"spec": {"jobTemplate": {"spec": {"parallelism": 1}}}}),
-            WorkloadKind::ScaledJob => json!({"spec": {"maxReplicaCount": 1}}),
-            _ => return None,
-        },
+        Object::Workload(workload) if !LEFT_OUT.contains(&workload.kind) => {
+            let fields = workload.kind.pods_field().rsplit('.');
+            fields.fold(json!(1), |value, field| json!({field: value}))
+        }
         Object::Autoscaler(autoscaler) => {
             let [fewest, most] = autoscaler.fields();
             let mut spec = Map::from_iter([(most.to_owned(), json!(1))]);

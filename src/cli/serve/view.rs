@@ -87,9 +87,7 @@ impl FactSource {
         asker: Asker<'_>,
         deadline: Instant,
     ) -> Verdict {
-        let judge_by =
-            |rule, view: View<'_>| received.judge_by(rule, endpoint, view, &effective.load());
-        let judge = |view: View<'_>| judge_by(None, view);
+        let judge = |view: View<'_>| received.judge(endpoint, view, &effective.load());
         let live = match self {
             Self::Files { cluster, .. } => return judge(cluster.view()),
             Self::Live(live) => &live.informer,
@@ -107,10 +105,11 @@ impl FactSource {
         };
         let rule = verdict.with(Action::Deny).next().map(|finding| finding.rule);
         let decide = |view: View<'_>| {
-            let decided = judge_by(Some(rule?), view);
+            let rule = Some(rule?);
+            let decided = received.judge_by(rule, endpoint, view, &effective.load());
             (decided.action() == Action::Deny).then_some(decided)
         };
-        let (confirmed, doubt) = live.confirm_first(asker, most, until, decide, &judge).await;
+        let (confirmed, doubt) = live.confirm(asker, most, until, decide, &judge).await;
         match doubt {
             // The objects that were looked up would be unknown again.
             Some(Doubt::TooMuch) if most < MAX_LOOKUPS => verdict,

@@ -86,6 +86,17 @@ impl WorkloadKind {
         !matches!(self, Self::Rollout | Self::ScaledJob | Self::DeploymentConfig | Self::CloneSet)
     }
 
+    /// The field with the number of pods; for a DaemonSet, the one that limits its nodes.
+    pub const fn pods_field(self) -> &'static str {
+        match self {
+            Self::DaemonSet => "spec.template.spec",
+            Self::Job => "spec.parallelism",
+            Self::CronJob => "spec.jobTemplate.spec.parallelism",
+            Self::ScaledJob => "spec.maxReplicaCount",
+            _ => "spec.replicas",
+        }
+    }
+
     /// The path of the pod specification in the object.
     pub const fn pod_spec_path(self) -> &'static str {
         match self {

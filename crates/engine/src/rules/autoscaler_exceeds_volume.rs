@@ -99,7 +99,7 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let analysis = Analysis { workload: &scaled, ..analysis.clone() };
     let (name, pods) = (&autoscaler.metadata.name, scaled.replicas);
     let who = format!("{kind} {name} may scale it to {pods} pods");
-    let field = messages::pods_field(workload.kind);
+    let field = workload.kind.pods_field();
     let fewer = set_to_one(autoscaler, "", &format!(" of the {kind}"));
     found.extend(find(&analysis, workload.replicas, field, &who, &fewer));
 }

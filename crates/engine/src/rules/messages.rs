@@ -196,17 +196,6 @@ pub(super) fn names_of(workloads: &[&Workload]) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The field with the number of pods of a workload.
-pub(super) const fn pods_field(kind: WorkloadKind) -> &'static str {
-    match kind {
-        WorkloadKind::DaemonSet => "spec.template.spec",
-        WorkloadKind::Job => "spec.parallelism",
-        WorkloadKind::CronJob => "spec.jobTemplate.spec.parallelism",
-        WorkloadKind::ScaledJob => "spec.maxReplicaCount",
-        _ => "spec.replicas",
-    }
-}
-
 /// The number of pods that a workload wants, as the end of a sentence about it.
 pub(super) fn pods_wanted(analysis: &Analysis<'_>) -> String {
     let pods = analysis.pods();

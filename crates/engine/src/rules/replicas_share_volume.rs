@@ -84,7 +84,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         )
     };
     found.push(Hazard {
-        field_path: messages::pods_field(kind).to_owned(),
+        field_path: kind.pods_field().to_owned(),
         volumes: messages::names(analysis.exclusive()),
         excess: messages::excess_pods(analysis),
         what: format!("{volumes} and the {kind} {wants}; {eligible}, so {consequence}."),

@@ -82,7 +82,7 @@ fn several_pods(analysis: &Analysis<'_>) -> Hazard {
         ("all but one stay Pending", "can never run together")
     };
     Hazard {
-        field_path: messages::pods_field(analysis.workload.kind).to_owned(),
+        field_path: analysis.workload.kind.pods_field().to_owned(),
         volumes: messages::names(analysis.single_pod()),
         excess: messages::excess_pods(analysis),
         what: format!(

@@ -190,7 +190,7 @@ fn replicas(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
     };
     Some(Clash {
         outcome: Outcome::of_waiting(ends),
-        field: messages::pods_field(analysis.workload.kind).to_owned(),
+        field: analysis.workload.kind.pods_field().to_owned(),
         excess: messages::excess_pods(analysis),
         seen: format!("{pods} pods are wanted"),
         refused,
