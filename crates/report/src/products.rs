@@ -92,8 +92,7 @@ fn of_classes(classes: &[StorageClass], catalog: &Catalog) -> Result<Vec<Product
         let listed =
             listing.iter().find(|listed| entry.is_some_and(|entry| entry.name == listed.name));
         let product = listed.map(|listed| Product::new(catalog, listed.clone(), class));
-        let is_new =
-            |product: &Product| products.iter().all(|known| known.summary != product.summary);
+        let is_new = |new: &Product| products.iter().all(|known| known.summary != new.summary);
         products.extend(product.filter(is_new));
     }
     Ok(products)
@@ -146,7 +145,7 @@ pub fn called<T>(name: &str, mut all: Vec<T>, summary: impl Fn(&T) -> &ClassSumm
     all.sort_by_key(|one| {
         !names(one).iter().any(|known| {
             known.len() >= wanted.len()
-                && known.iter().zip(&wanted).all(|(one, word)| begins(one, word))
+                && known.iter().zip(&wanted).all(|(other, word)| begins(other, word))
         })
     });
     all
