@@ -30,7 +30,7 @@ use engine::model::object::{Object, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::policy::{Action, Policy};
 use engine::remedy::{REMEDIES, Remedy};
-use engine::rules::{Certainty, RULES};
+use engine::rules::{Certainty, RULES, Rule};
 use engine::snapshot::{Overlay, View};
 use engine::storage::Catalog;
 use engine::verdict::{
@@ -389,7 +389,7 @@ fn printed_commands_can_be_pasted_from_any_window() {
         let new = commanding.filter(|finding| said.insert(finding.message.clone()));
         report.findings.extend(new.map(|finding| Located::new(finding, None)));
     }
-    let mut printed: Vec<String> = RULES.iter().map(|rule| rule.documentation()).collect();
+    let mut printed: Vec<String> = RULES.iter().map(Rule::documentation).collect();
     for width in 40..=200 {
         let style = Style { colour: false, width, summary: false, verbose: true };
         let mut text = Vec::new();
