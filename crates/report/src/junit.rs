@@ -126,7 +126,7 @@ fn status(located: &Located) -> Option<TestCaseStatus> {
         (Some(Severity::Error), _) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type(finding.rule);
-            status.set_message(finding.warning());
+            status.set_message(finding.brief.as_str());
             let place = at(located.place.as_ref());
             status.set_description(format!("{place}{}", finding.message));
             Some(status)
