@@ -18,6 +18,7 @@ use doctor::diagnosis::{
 use engine::analysis::{self, NodeAssumption};
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::observed::Observed;
+use engine::model::server_version::ServerVersion;
 use engine::remedy::REMEDIES;
 use engine::snapshot::Snapshot;
 use engine::storage::Catalog;
@@ -97,12 +98,15 @@ fn every_cause() -> Vec<(&'static str, Cluster)> {
 #[derive(Clone, Default)]
 struct Cluster {
     objects: Map<String, Value>,
+    server: ServerVersion,
 }
 
 impl Cluster {
     fn but(mut self, changes: &Changes) -> Self {
         for (key, words) in changes.iter().filter(|(key, _)| *key != "from") {
-            if words.is_null() {
+            if key == "server" {
+                (self.server, _) = ServerVersion::read(words.as_str().unwrap());
+            } else if words.is_null() {
                 assert!(self.objects.remove(key).is_some(), "there is no {key}");
             } else {
                 let (kind, name) = key.split_once(' ').unwrap();
@@ -180,6 +184,7 @@ impl Cluster {
             ..Observed::default()
         };
         let mut cluster = Snapshot::complete();
+        cluster.server = self.server;
         for object in objects.values() {
             let text = |field: &str| object[field].as_str().unwrap_or_default();
             if let Some(kind) = ObjectKind::of_manifest(text("apiVersion"), text("kind")) {

@@ -601,7 +601,7 @@ fn findings_on_one_object_are_reported_together() {
     let text = written(&report, Format::Text);
     assert_eq!(text.matches("error[").count(), 2, "{text}");
     assert!(text.contains("error[replicas-share-volume] too: "), "{text}");
-    assert_eq!(text.matches("= help: set spec.strategy").count(), 1, "{text}");
+    assert_eq!(text.matches("= help: set the strategy").count(), 1, "{text}");
     assert_eq!(text.matches(report.findings[0].finding.remedies[0].remedy.cost).count(), 0);
     let wide = written(&report, Format::Wide);
     assert_eq!(wide.matches("remedies: recreate").count(), 1, "{wide}");
