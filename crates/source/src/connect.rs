@@ -109,13 +109,25 @@ pub async fn reach(
 ) -> Result<(ServerVersion, Option<String>), ConnectError> {
     let url = config.cluster_url.to_string();
     let client = client(config.clone())?;
-    let reason = match timeout_at(deadline, client.apiserver_version()).await {
-        Ok(Ok(info)) => return Ok(ServerVersion::read(&info.git_version)),
-        Ok(Err(kube::Error::Api(_))) => return Ok((ServerVersion::default(), None)),
+    let reason = match timeout_at(deadline, server_version(&client)).await {
+        Ok(Ok(version)) => return Ok(version),
         Ok(Err(error)) => root_cause(&error),
         Err(_) => "no answer in time".to_owned(),
     };
     Err(ConnectError::NoAnswer { url, reason })
+}
+
+/// The version of the API server, and a sentence if its behaviour is not known. A refusal is a
+/// version that is not known.
+pub(super) async fn server_version(
+    client: &Client,
+) -> Result<(ServerVersion, Option<String>), kube::Error> {
+    match client.apiserver_version().await {
+        Ok(info) => Ok(ServerVersion::read(&info.git_version)),
+        Err(kube::Error::SerdeError(_)) => Ok(ServerVersion::read("")),
+        Err(kube::Error::Api(_)) => Ok((ServerVersion::default(), None)),
+        Err(error) => Err(error),
+    }
 }
 
 impl Access {

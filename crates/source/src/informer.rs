@@ -10,10 +10,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use engine::model::object::ObjectKind;
-use engine::model::server_version::ServerVersion;
 use engine::snapshot::{LiveLookups, Lookup, LookupRequest, Overlay, Snapshot, Usage, View};
 
-use super::connect::{Access, listening_client};
+use super::connect::{Access, listening_client, server_version};
 use super::list::{Listed, Lists};
 use super::lock;
 use super::lookup::{Freshness, ObjectLookup};
@@ -450,9 +449,8 @@ async fn run(origin: ConnectBy, shared: Arc<Shared>) {
 async fn follow_version(client: &Client, cluster: &SnapshotStore) {
     let mut last = None;
     loop {
-        let interval = match client.apiserver_version().await {
-            Ok(info) => {
-                let (server, remark) = ServerVersion::read(&info.git_version);
+        let interval = match server_version(client).await {
+            Ok((server, remark)) => {
                 cluster.write().server = server;
                 if last != remark {
                     remark.iter().for_each(|remark| tracing::warn!("{remark}"));
