@@ -570,7 +570,7 @@ fn incomplete_objects_are_named_before_the_findings() {
         assert!(at(text) < at(finding), "{written}");
     }
     let junit = written(&report, Format::Junit);
-    let skipped = format!("<skipped message=\"{text}\" type=\"not-judged\"/>");
+    let skipped = format!("<skipped message=\"{text}\" type=\"not-judged\"></skipped>");
     assert!(junit.contains(&skipped), "{junit}");
     let json: Value = serde_json::from_str(&written(&report, Format::Json)).unwrap();
     let flags = [&json["notices"][0]["incomplete"], &json["notices"][1]["incomplete"]];
