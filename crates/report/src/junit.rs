@@ -25,7 +25,7 @@ struct Test {
 /// The result of a test. `kind` is the attribute `type` of its element.
 enum TestResult {
     Passed,
-    Skipped { kind: Option<&'static str>, message: String },
+    Skipped { kind: Option<&'static str>, message: String, text: Option<String> },
     Failure { kind: &'static str, message: String, text: String },
     Error { kind: &'static str, message: Option<String>, text: Option<String> },
 }
@@ -131,7 +131,9 @@ fn element(result: &TestResult) -> Markup {
     html! {
         @match result {
             TestResult::Passed => {}
-            TestResult::Skipped { kind, message } => { skipped message=(message) type=[kind] {} }
+            TestResult::Skipped { kind, message, text } => {
+                skipped message=(message) type=[kind] { @if let Some(text) = text { (text) } }
+            }
             TestResult::Failure { kind, message, text } => {
                 failure message=(message) type=(kind) { (text) }
             }
@@ -157,7 +159,7 @@ fn not_judged(report: &Report, reason: &str, text: Option<String>) -> TestResult
     if report.must_be_complete {
         TestResult::Error { kind, message: Some(message), text }
     } else {
-        TestResult::Skipped { kind: Some(kind), message }
+        TestResult::Skipped { kind: Some(kind), message, text }
     }
 }
 
@@ -168,7 +170,7 @@ fn result(located: &Located) -> Option<TestResult> {
     match (Severity::of(finding.action), &finding.suppressed) {
         (_, None) if located.is_new == Some(false) => {
             let message = "The earlier report has it too.".to_owned();
-            Some(TestResult::Skipped { kind: None, message })
+            Some(TestResult::Skipped { kind: None, message, text: None })
         }
         (Some(Severity::Error), _) => Some(TestResult::Failure {
             kind: finding.rule,
@@ -177,7 +179,7 @@ fn result(located: &Located) -> Option<TestResult> {
         }),
         (Some(Severity::Warning), _) => Some(TestResult::Passed),
         (None, Some(reason)) => {
-            Some(TestResult::Skipped { kind: None, message: reason.to_string() })
+            Some(TestResult::Skipped { kind: None, message: reason.to_string(), text: None })
         }
         (None, None) => None,
     }
