@@ -23,6 +23,9 @@ use crate::release::release;
 use crate::rendered::{documents, script};
 use crate::repository;
 
+/// The manifest that every tool prints.
+const EXAMPLE: &str = include_str!("../../examples/web.yaml");
+
 const PROGRAM: &str = "multi-attach-guard";
 
 /// Names of other programs in `docs/gitops.md` that look like rules.
@@ -141,8 +144,16 @@ fn every_name_on_the_page_exists() {
     }
 }
 
-/// A Flux repository, and an app of cdk8s.
-const TOOLS: [(&str, &[(&str, &str)]); 2] = [
+/// A Flux repository, a release of Helmfile, and an app of cdk8s.
+const TOOLS: [(&str, &[(&str, &str)]); 3] = [
+    (
+        "helmfile",
+        &[
+            ("helmfile.yaml", "releases:\n- {name: shop, chart: ./shop}\n"),
+            ("shop/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
+            ("shop/templates/web.yaml", EXAMPLE),
+        ],
+    ),
     (
         "flate",
         &[
@@ -187,11 +198,12 @@ const TOOLS: [(&str, &[(&str, &str)]); 2] = [
 fn what_other_tools_print_is_judged() {
     let page = text("docs/gitops.md").replace("\\|", "|");
     let built = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard")).parent().unwrap();
+    // Helmfile runs it.
+    let helm = harness::or_skip!(harness::require_programs(Needs::ApiServer)).path("helm");
     for (name, files) in TOOLS {
         let tool = harness::or_skip!(harness::require_tool(name)).canonicalize().unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let example = text("examples/web.yaml");
-        for (file, content) in files.iter().chain([&("apps/web.yaml", &*example)]) {
+        for (file, content) in files.iter().chain([&("apps/web.yaml", EXAMPLE)]) {
             let path = folder.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
@@ -199,7 +211,9 @@ fn what_other_tools_print_is_judged() {
         let line = spans(&page).find(|span| span.starts_with(&format!("{name} "))).unwrap();
         let modules = tool.ancestors().find(|place| place.ends_with("node_modules"));
         let inherited = std::env::var("PATH").unwrap();
-        let path = format!("{}:{}:{inherited}", tool.parent().unwrap().display(), built.display());
+        let folders = [tool.parent().unwrap(), built, helm.parent().unwrap()];
+        let folders = folders.map(|folder| folder.display().to_string()).join(":");
+        let path = format!("{folders}:{inherited}");
         let mut bash = Command::new("bash");
         bash.args(["-c", &format!("git init --quiet && {line}")]).current_dir(&folder);
         bash.env("PATH", path).env("NODE_PATH", modules.unwrap_or(Path::new("")));

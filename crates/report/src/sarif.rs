@@ -1,5 +1,6 @@
 //! Reports as SARIF 2.1.0 (OASIS standard, 27 March 2020).
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
@@ -46,6 +47,14 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(safe::json(&sarif)?.as_bytes())
 }
 
+/// The text without links: `[words](target)` is a link in a message (section 3.11.6).
+fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains("](") {
+        return text.into();
+    }
+    text.replace('[', "\\[").replace(']', "\\]").into()
+}
+
 fn rules() -> Vec<Value> {
     RULES
         .iter()
@@ -77,7 +86,7 @@ fn result(located: &Located) -> Value {
     let mut result = json!({
         "ruleId": finding.rule,
         "level": level,
-        "message": {"text": finding.message},
+        "message": {"text": plain(&finding.message)},
         "locations": [location],
         // The fingerprint has no line, so a finding keeps its identity when lines move.
         "partialFingerprints": {"objectFieldRule/v1": format!("{} {} {}", finding.rule, finding.object, finding.field_path)},
@@ -145,7 +154,7 @@ fn physical(place: &Place) -> Option<Value> {
 
 /// A message of the program at a place.
 fn notification(level: &str, text: &str, physical: Option<Value>) -> Value {
-    let mut notification = json!({"level": level, "message": {"text": text}});
+    let mut notification = json!({"level": level, "message": {"text": plain(text)}});
     if let Some(physical) = physical {
         notification["locations"] = json!([{"physicalLocation": physical}]);
     }

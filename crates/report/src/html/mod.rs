@@ -14,6 +14,10 @@ use super::{Located, Notice, Place, Report, Severity, safe, words};
 /// never the only sign of a meaning.
 const STYLE: &str = include_str!("../page.css");
 
+/// The page loads nothing, and a script that a text brought into it would not run.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
 /// Writes a complete page that is safe to print, because it may be shown in the log of a pipeline.
 /// It has no script and needs no network, and it can be printed and read by screen readers.
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -22,6 +26,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         html lang="en" {
             head {
                 meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { "Volumes at risk: " (extent(report)) }

@@ -475,6 +475,24 @@ fn sarif_follows_its_schema() {
     assert!(!validator.is_valid(&broken));
 }
 
+/// A viewer makes a link of `[words](target)`.
+#[test]
+fn no_text_becomes_a_link_in_sarif() {
+    let mut report = report();
+    report.findings[0].finding.message = "[here](http://e) and [0]".to_owned();
+    let sarif: Value = serde_json::from_str(&written(&report, Format::Sarif)).unwrap();
+    let message = &sarif["runs"][0]["results"][0]["message"]["text"];
+    assert_eq!(message, r"\[here\](http://e) and \[0\]");
+}
+
+/// The page loads nothing, whatever a text brings into it.
+#[test]
+fn html_has_a_policy_against_scripts() {
+    let page = written(&report(), Format::Html);
+    let policy = page.find("Content-Security-Policy\" content=\"default-src 'none';").unwrap();
+    assert!(policy < page.find("<title>").unwrap(), "{page}");
+}
+
 #[test]
 fn sarif_points_to_the_place_and_names_the_suppression() {
     let sarif: Value = serde_json::from_str(&written(&report(), Format::Sarif)).unwrap();
