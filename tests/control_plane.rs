@@ -19,7 +19,7 @@ use harness::programs::minors;
 use harness::shorthand::object;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 /// Ctrl-C and `timeout` signal the process group of the test. The keeper, which must end the
@@ -289,6 +289,42 @@ fn every_strategy_of_the_table_is_one_to_check() {
             assert_eq!(!is_refused, is_known, "{kind} {value}: {findings:#?}");
         }
     }
+}
+
+/// Words change in patch releases too: a border that `--explain` states is between the two releases
+/// beside it.
+#[test]
+fn a_stated_border_is_where_the_words_change() {
+    let text = include_str!("../crates/doctor/src/messages.yaml");
+    let options = serde_saphyr::options! { budget: None };
+    let document: Value = serde_saphyr::from_str_with_options(text, options).unwrap();
+    let entries = document["messages"].as_array().unwrap();
+    let mut borders = 0;
+    for entry in entries {
+        let stated = entry["minors"].as_str().unwrap_or_default();
+        let Some((word @ ("since" | "until"), version)) = stated.split_once(' ') else {
+            continue;
+        };
+        let Some((minor, patch)) =
+            version.rsplit_once('.').filter(|(minor, _)| minor.contains('.'))
+        else {
+            continue;
+        };
+        borders += 1;
+        let patch: u32 = patch.parse().unwrap();
+        let folder = entry["source"].as_str().unwrap().split(',').next().unwrap();
+        let title = entry["searched"].as_str().unwrap().strip_suffix(" for volume").unwrap();
+        let before = if word == "since" { patch - 1 } else { patch };
+        for (number, is_there) in [(before, word == "until"), (before + 1, word == "since")] {
+            let module = format!("k8s.io/kubernetes@v{minor}.{number}");
+            let sources = harness::or_skip!(harness::require_module("1.37", &module));
+            let file = sources.join(folder).join("reconciler.go");
+            let source = std::fs::read_to_string(&file).unwrap();
+            let says = source.contains(&format!("GenerateMsg(\"{title}\""));
+            assert_eq!(says, is_there, "{stated}: {}", file.display());
+        }
+    }
+    assert_eq!(borders, 2);
 }
 
 /// A feature that decides no verdict needs a case with a verdict nevertheless.
