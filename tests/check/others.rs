@@ -63,7 +63,7 @@ fn the_problem_matcher_reads_concise_lines() {
     let line = out(&output).lines().next().unwrap();
     let (place, rest) = line.split_once(": ").unwrap();
     let (rule, message) = rest.split_once("] ").unwrap();
-    assert_eq!(place, "deploy/web.yaml:7:3");
+    assert_eq!(place, "deploy/web.yaml:8:5");
     assert_eq!(rule, "error[rolling-update-overlap");
     assert!(message.starts_with("Deployment web: "), "{line}");
 }

@@ -17,7 +17,7 @@ fn utf_16_is_read_and_not_rewritten() {
         let output = run(&folder, &["check", ".", "--format", "json"]);
         let findings = findings(&output);
         assert_eq!(findings[0]["rule"], "rolling-update-overlap");
-        let line = 1 + text.lines().position(|line| line.contains("strategy:")).unwrap();
+        let line = 1 + text.lines().position(|line| line.contains("type: RollingUpdate")).unwrap();
         assert_eq!(findings[0]["line"], json!(line));
         let fixed = run(&folder, &["check", ".", "--fix"]);
         assert!(err(&fixed).contains("UTF-16"), "{}", err(&fixed));

@@ -97,8 +97,8 @@ pub(super) fn place(
     let mut placed = Placed::default();
     for object in judged {
         let (context, known) = (&object.subject.context, object.subject.context.known);
-        for (finding, spot) in object.findings {
-            let mut located = file.locate(known, finding, spot);
+        for (finding, field, spot) in object.findings {
+            let mut located = file.locate(known, finding, file.place(known, &field, spot));
             located.is_unrendered = context.doubt().is_some();
             // Findings on rendered or piped objects may be placed in another file.
             let is_here = located.place.as_ref().is_some_and(|place| place.file == source.name);
@@ -145,8 +145,7 @@ struct FileText<'f> {
 }
 
 impl FileText<'_> {
-    fn locate(&self, known: &Item, mut finding: Finding, spot: Spot) -> Located {
-        let place = self.place(known, &finding.field_path, spot);
+    fn locate(&self, known: &Item, mut finding: Finding, place: Place) -> Located {
         let is_of_chart = self.origin.release().is_some_and(Release::is_of_helm);
         if is_of_chart && finding.rule == codes::WORKLOADS_SHARE_VOLUME {
             finding.message += &format!(" {SHARED}");

@@ -1,5 +1,6 @@
 //! The fourth stage: judges objects in their context.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use jiff::Timestamp;
@@ -35,10 +36,11 @@ impl Document for Subject<'_> {
     }
 }
 
-/// The findings and notices for one object, with their positions.
+/// The findings and notices for one object.
 pub(super) struct Judged<'c> {
     pub(super) subject: Subject<'c>,
-    pub(super) findings: Vec<(Finding, Spot)>,
+    /// Each finding with the field on which it is marked, and the place of that field.
+    pub(super) findings: Vec<(Finding, String, Spot)>,
     pub(super) notices: Vec<(String, Spot)>,
 }
 
@@ -56,6 +58,18 @@ impl<'c> Subject<'c> {
     /// The position of the field in the file.
     fn spot(&self, field: &str) -> Spot {
         self.context.known.outline.locate(self.document(), field)
+    }
+
+    /// The field on which the finding is marked: the type of a strategy, where one is written.
+    fn written_field<'f>(&self, field: &'f str) -> Cow<'f, str> {
+        let typed = format!("{field}.type");
+        let pointer = format!("/{}", typed.replace('.', "/"));
+        match field.strip_prefix("spec.") {
+            Some("strategy" | "updateStrategy") if self.document().pointer(&pointer).is_some() => {
+                typed.into()
+            }
+            _ => field.into(),
+        }
     }
 
     /// The verdict on the object. Several definitions of one name that lead to the same verdict are
@@ -141,10 +155,11 @@ impl<'c> Subject<'c> {
         let mut findings = Vec::new();
         for mut finding in verdict.findings {
             notices.extend(self.qualify(&mut finding));
-            let spot = self.spot(&finding.field_path);
+            let field = self.written_field(&finding.field_path).into_owned();
+            let spot = self.spot(&field);
             match as_notice(known, &finding) {
                 Some(text) => notices.push((text, spot)),
-                None => findings.push((finding, spot)),
+                None => findings.push((finding, field, spot)),
             }
         }
         let mut seen = Vec::with_capacity(notices.len());
