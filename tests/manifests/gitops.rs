@@ -16,8 +16,8 @@ use multi_attach_guard::cli::Cli;
 use serde_json::Value;
 use source::policy_file;
 
-use crate::harness;
 use crate::harness::output::{code, err, has, out};
+use crate::harness::{self, Needs};
 use crate::pages::{blocks, section};
 use crate::release::release;
 use crate::rendered::{documents, script};
