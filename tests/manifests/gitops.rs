@@ -212,7 +212,7 @@ fn what_other_tools_print_is_judged() {
         let modules = tool.ancestors().find(|place| place.ends_with("node_modules"));
         let inherited = std::env::var("PATH").unwrap();
         let folders = [tool.parent().unwrap(), built, helm.parent().unwrap()];
-        let folders = folders.map(|folder| folder.display().to_string()).join(":");
+        let folders = folders.map(|place| place.display().to_string()).join(":");
         let path = format!("{folders}:{inherited}");
         let mut bash = Command::new("bash");
         bash.args(["-c", &format!("git init --quiet && {line}")]).current_dir(&folder);
