@@ -10,11 +10,8 @@ use serde_json::json;
 use super::cluster::ClusterArgs;
 use super::error::CommandError;
 use super::output::print;
-use engine::model::access_mode::AccessModes;
 use engine::model::object::ObjectKind;
-use engine::model::storage_class::StorageClass;
-use engine::snapshot::Snapshot;
-use engine::storage::{Catalog, ClassModes, ClassSummary, ModeSummary};
+use engine::storage::ClassSummary;
 use report::products::{self, Product};
 use report::safe;
 use source::{facts, policy_file};
@@ -94,7 +91,7 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
         .view()
         .storage_classes()
         .into_iter()
-        .map(|class| summary(&cluster, catalog, class))
+        .map(|class| ClassSummary::in_view(catalog, class, cluster.view()))
         .collect();
     classes.sort_by(|a, b| a.class.cmp(&b.class));
     if let Some(name) = &options.name {
@@ -133,25 +130,12 @@ fn of_products(
     })
 }
 
-fn summary(cluster: &Snapshot, catalog: &Catalog, class: &StorageClass) -> ClassSummary {
-    let stated = ClassModes::from_annotations(&class.metadata.annotations);
-    let unreadable = stated.as_ref().err().map(|error| format!("{error}."));
-    let attach = catalog.attach(class.driver(), |driver| cluster.view().csi_driver(driver));
-    let mut summary = ClassSummary::new(catalog, class, stated.unwrap_or_default(), attach);
-    summary.notes.extend(unreadable.map(Into::into));
-    summary
-}
-
 fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
-    let known = class.title.as_deref().unwrap_or("in no catalog");
-    let storage = format!("{}, {known}", class.provisioner);
-    let title =
-        if class.class.is_empty() { storage } else { format!("{} ({storage})", class.class) };
-    let mut text = format!("{}\n", safe::line(&title));
+    let mut text = format!("{}\n", safe::line(&class.heading()));
     let mut line =
         |name: &str, value: &str| text += &format!("  {name:<10}  {}\n", safe::line(value));
     for (name, modes) in [("Filesystem", &class.filesystem), ("Block", &class.block)] {
-        line(name, &granted(modes));
+        line(name, &modes.granted());
         for conditional in &modes.conditional {
             let condition = format!("{}: {}", conditional.modes, conditional.condition);
             line("", &condition);
@@ -170,8 +154,4 @@ fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
     }
     text.push('\n');
     text
-}
-
-fn granted(summary: &ModeSummary) -> String {
-    summary.modes.as_ref().map_or_else(|| "unknown".to_owned(), AccessModes::to_string)
 }

@@ -123,7 +123,7 @@ fn definition(parsed: &Parsed, there: &Item, claim: &Claim) -> (Excerpt, String)
 }
 
 /// Describes the claim, for example `ReadWriteOnce, class "gp3"`.
-fn described(claim: &Claim) -> String {
+pub(super) fn described(claim: &Claim) -> String {
     let modes = claim.spec.access_modes;
     match claim.class() {
         Some("") => format!("{modes}, without a class"),

@@ -75,9 +75,42 @@ impl FieldIndex {
             let Some((spot, value)) = next else { break };
             (found, here) = (spot, value);
         }
-        let (start, end) = self.spots.get(found).copied().unwrap_or_default();
+        self.spot(found)
+    }
+
+    /// The path of the innermost field whose spot holds the byte `at` of the file, and the spot.
+    pub fn field_at(&self, at: usize) -> Option<(String, Spot)> {
+        let holds = |spot: Spot| (spot.start..=spot.end).contains(&at);
+        let found = (1..self.spots.len()).rev().find(|number| holds(self.spot(*number)))?;
+        let path = path_of(&self.document(), found);
+        Some((path.trim_start_matches('.').to_owned(), self.spot(found)))
+    }
+
+    fn spot(&self, number: usize) -> Spot {
+        let (start, end) = self.spots.get(number).copied().unwrap_or_default();
         Spot { start: start as usize, end: end as usize }
     }
+}
+
+/// The path to the part of `value` with that number, in the order of its text.
+fn path_of(value: &Value, number: usize) -> String {
+    let mut next = 1;
+    let mut rest = |part: &Value| {
+        let first = next;
+        next += size(part);
+        (first..next).contains(&number).then(|| path_of(part, number - first))
+    };
+    let path = match value {
+        Value::Object(entries) => {
+            entries.iter().find_map(|(key, part)| rest(part).map(|rest| format!(".{key}{rest}")))
+        }
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(item, part)| rest(part).map(|rest| format!("[{item}]{rest}"))),
+        _ => None,
+    };
+    path.unwrap_or_default()
 }
 
 /// The number of values in `value`, including itself.

@@ -1,5 +1,6 @@
 //! Collects the texts to read, and renders charts and kustomizations among them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,11 +34,49 @@ pub(super) struct Files {
     unread: Vec<Unread>,
 }
 
+/// The most files, and bytes of them, that [`Files::keep_nearest`] keeps.
+const MOST_NEAR: (usize, usize) = (1_000, 4 << 20);
+
+impl Files {
+    /// Keeps only the files that are nearest to one of the `places`, and their texts.
+    pub(super) fn keep_nearest(&mut self, places: &[&Path]) {
+        let Found { sources, hidden, .. } = &mut self.found;
+        // Hidden files are only counted.
+        hidden.clear();
+        // The folders to go up, and then down.
+        let way = |from: &Path, to: &Path| {
+            let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+            (from.components().count() - shared, to.components().count() - shared)
+        };
+        let nearness = |source: &Source| {
+            let to = source.real_path()?;
+            places.iter().filter_map(|place| Some(way(place.parent()?, to))).min()
+        };
+        let order: HashMap<String, usize> =
+            sources.iter().enumerate().map(|(at, source)| (source.name.clone(), at)).collect();
+        sources.sort_by_cached_key(nearness);
+        let (most, mut bytes) = MOST_NEAR;
+        let mut kept = Vec::new();
+        for source in sources.drain(..).take(most) {
+            // A file that cannot be read is reported when it is read again.
+            let Ok(text) = source.text().map(Cow::into_owned) else {
+                kept.push(source);
+                continue;
+            };
+            let Some(left) = bytes.checked_sub(text.len()) else { break };
+            bytes = left;
+            kept.push(source.with_text(text));
+        }
+        kept.sort_by_key(|source| order.get(&source.name));
+        *sources = kept;
+    }
+}
+
 /// Finds everything under `paths`.
 pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repository) -> Files {
     let (outside, paths): (Vec<PathBuf>, Vec<PathBuf>) =
         paths.iter().cloned().partition(|path| repository.leads_out(path));
-    let mut found = find(&paths, exclude, &mut io::stdin().lock());
+    let mut found = find(&paths, exclude, &mut io::stdin());
     let errors = found.errors.drain(..).map(|error| unread(error, None, repository));
     let outside = outside.iter().map(|path| Unread {
         file: path.display().to_string(),

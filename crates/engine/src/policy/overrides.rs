@@ -5,12 +5,15 @@ use std::fmt;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
+use json_patch::Patch;
+use serde_json::Value;
 
 use super::action::{Action, RemedyChoice};
 use super::error::nearest;
 use super::{Suppressed, SuppressedBy, Target, keys};
 use crate::model::labels::Labels;
 use crate::model::words::{cut, listed};
+use crate::remedy::edit;
 use crate::rules::codes;
 
 /// The most unknown rules of an `ignore` list that are reported.
@@ -211,6 +214,25 @@ impl<'a> Honoured<'a> {
 /// The rules that an object's own annotations ask to be silent about, as written there.
 pub fn ignored_rules(annotations: &Labels) -> impl Iterator<Item = &str> {
     entries(annotations.get(keys::IGNORE).unwrap_or_default())
+}
+
+/// The patch that adds the rule to those that the object's own annotations ask to be silent about.
+/// A reason that is missing becomes a placeholder, which the user must replace.
+pub fn ignoring(document: &Value, rule: &str) -> Patch {
+    let annotation = |key| document.pointer("/metadata/annotations")?.get(key)?.as_str();
+    let others = annotation(keys::IGNORE).map(|others| entries(others).collect::<Vec<_>>());
+    let rules = [others.unwrap_or_default(), vec![rule]].concat().join(", ");
+    let set = |document: &Value, key, value: &str| {
+        edit::set(document, &["metadata", "annotations", key], value.into())
+    };
+    let mut patch = set(document, keys::IGNORE, &rules);
+    if annotation(keys::REASON).is_none() {
+        let mut ignored = document.clone();
+        // The patch was made for this document, so it applies.
+        let _ = json_patch::patch(&mut ignored, &patch);
+        patch.0.extend(set(&ignored, keys::REASON, keys::WHY_SAFE).0);
+    }
+    patch
 }
 
 /// Whether `reason` has anything to read: a visible letter or digit.

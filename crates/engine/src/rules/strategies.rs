@@ -5,6 +5,7 @@ use crate::analysis::constraints::affinity_would_hold;
 use crate::model::metadata::is_name;
 use crate::model::strategy::{Room, SideBySide, Strategy};
 use crate::model::workload::{Workload, WorkloadKind};
+use crate::snapshot::View;
 
 /// The advice for the rollouts of one pod, as the beginning of a sentence. Over a live object, the
 /// API server may refuse Recreate, depending on how the object is applied.
@@ -80,6 +81,36 @@ pub(super) fn order(workload: &Workload, room: Room) -> String {
         _ => "starts new pods before the last of the old ones stops",
     };
     format!("{name} {order} (surge {surge}, unavailable {unavailable})")
+}
+
+/// How many pods of the workload there can be at once, with the autoscalers that scale it, and in
+/// which order a rollout replaces them: two sentences.
+pub fn pods_at_once(workload: &Workload, view: View<'_>) -> String {
+    let replicas = workload.replicas;
+    let autoscalers = view.autoscalers(workload);
+    let scaled = autoscalers.iter().map(|autoscaler| autoscaler.most(replicas)).max();
+    let most = scaled.unwrap_or(replicas);
+    let source = if scaled.is_some() { "its autoscaler" } else { workload.kind.pods_field() };
+    let (on_nodes, updated) = match workload.kind {
+        WorkloadKind::DaemonSet => (" on each node", 1),
+        _ => ("", most),
+    };
+    // A StatefulSet stops each pod before it starts the replacement.
+    let replaces = !matches!(workload.kind, WorkloadKind::StatefulSet);
+    let room = workload.strategy.room(updated).filter(|room| replaces && room.surge > 0);
+    let surge = room.map_or(0, |room| room.surge);
+    let count = updated + surge;
+    let plural = if count == 1 { "" } else { "s" };
+    let order = match (room, &workload.strategy) {
+        (Some(room), _) => order(workload, room),
+        (None, Strategy::Recreate { .. }) => {
+            "Recreate stops all old pods before a new one starts".to_owned()
+        }
+        (None, _) => "an old pod stops before its replacement starts".to_owned(),
+    };
+    format!(
+        "{count} pod{plural}{on_nodes} at once at most: {updated} by {source}, and {surge} more in a rollout. {order}."
+    )
 }
 
 /// The advice to stop every old pod before a new one starts, as the beginning of a sentence.
