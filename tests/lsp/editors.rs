@@ -1,0 +1,1 @@
+//! Editors that are installed, with the settings of `docs/editors.md`.
