@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::case_files::put;
 use super::client::{Editor, at_start, check, folder, place_in_editor, place_of, program, uri};
 
-/// The files of `check`'s cases whose folders need no rendering and no server.
-const CASES: [&str; 5] = ["findings", "scopes", "names", "custom_kinds", "rendered"];
+/// The files of cases whose folders need no server.
+const CASES: [&str; 6] =
+    ["findings", "scopes", "custom_kinds", "rendered", "deliveries", "releases"];
 
 /// The manifests below a folder.
 fn manifests(folder: &Path) -> Vec<(PathBuf, String)> {
@@ -18,6 +19,10 @@ fn manifests(folder: &Path) -> Vec<(PathBuf, String)> {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
         let path = entry.path();
         let kind = entry.file_type().unwrap();
+        // An editor shows what is open; `check` skips hidden files.
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
         let is_manifest = path
             .extension()
             .is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known));
@@ -80,7 +85,8 @@ fn the_cases_have_the_findings_of_check() {
             let files: Vec<BTreeMap<String, Value>> =
                 serde_json::from_value(case["files"].clone()).unwrap_or_default();
             let (_kept, root) = folder(&[]);
-            put(&root, files.iter().flatten());
+            // A cache of fetched charts comes only from a fetch.
+            put(&root, files.iter().flatten().filter(|(name, _)| !name.ends_with("/*")));
             compared += compare(&format!("{file}: {}", case["name"]), &root);
         }
     }

@@ -83,7 +83,7 @@ fn facts_suppressions_and_the_policy_count() {
         "{annotated}"
     );
     // The placeholder is no reason: the finding stays, and a notice says why.
-    editor.change(&web, &json!([edit]));
+    editor.change(&web, &json!([{"range": edit["range"], "text": annotated}]));
     let shown = editor.shown(&web);
     let severities: Vec<&Value> = shown.iter().map(|found| &found["severity"]).collect();
     assert_eq!(severities, [1, 3], "{shown:#?}");
@@ -119,13 +119,13 @@ fn a_field_is_explained_in_three_lines() {
     }
     let of_claim = [
         "claim \"data\": ReadWriteOnce, class \"gp3\"",
-        "gp3 (ebs.csi.aws.com, Amazon EBS): Filesystem ReadWriteOnce, ReadWriteOncePod; Block ReadWriteOnce, ReadWriteOncePod; attached (catalog)",
+        "gp3 (ebs.csi.aws.com, AWS Elastic Block Store (CSI)): Filesystem ReadWriteOnce, ReadWriteOncePod; Block ReadWriteOnce, ReadWriteOncePod; attached (catalog)",
         "Used by Deployment web.",
     ];
     for (file, text, part) in [
         (&claim, CLAIM, "ReadWriteOnce"),
         (&claim, CLAIM, "gp3"),
-        (&claim, CLAIM, "data"),
+        (&claim, CLAIM, "data}"),
         (&web, WEB, "data}}]"),
     ] {
         assert_eq!(editor.hover(file, &at(text, part)), of_claim, "{part}");

@@ -9,7 +9,7 @@ use super::judge::overlay;
 use super::parse::Parsed;
 use super::scope::{Context, Scopes};
 use engine::model::claim::Claim;
-use engine::model::object::Object;
+use engine::model::object::{Object, ObjectRef};
 use engine::model::storage_class::StorageClass;
 use engine::model::words::some;
 use engine::model::workload::Workload;
@@ -120,7 +120,7 @@ impl Pointed<'_> {
     fn claim(&self, context: &Context<'_>, claim: &Claim) -> Vec<String> {
         let name = &claim.metadata.name;
         let users: Vec<String> =
-            users(context, std::slice::from_ref(name)).iter().map(ToString::to_string).collect();
+            users(context, std::slice::from_ref(name)).iter().map(named).collect();
         let used = match users.as_slice() {
             [] => "No workload in these files uses it.".to_owned(),
             _ => format!("Used by {}.", some(users)),
@@ -157,7 +157,7 @@ impl Pointed<'_> {
     fn users_of(&self, class: &StorageClass) -> String {
         let names = |claim: &Claim| claim.class() == Some(class.metadata.name.as_str());
         let claims = self.scopes.parsed.objects().filter_map(|(_, known)| match &known.object {
-            Object::Claim(claim) if names(claim) => Some(known.reference.to_string()),
+            Object::Claim(claim) if names(claim) => Some(named(&known.reference)),
             _ => None,
         });
         match claims.collect::<Vec<_>>() {
@@ -174,4 +174,9 @@ fn is_any_of(fields: &[&str], field: &str) -> bool {
             .strip_prefix(known)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     })
+}
+
+/// The kind and the name of an object in the same namespace.
+fn named(object: &ObjectRef) -> String {
+    format!("{} {}", object.kind, object.name)
 }
