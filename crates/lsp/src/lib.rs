@@ -15,25 +15,20 @@ mod position;
 mod transport;
 mod workspace;
 
-use std::env;
-use std::io;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
+use std::{env, io, thread};
 
-use lsp_server::{ErrorCode, Message, Notification, Request, Response};
-use lsp_types::{
-    CodeActionKind, CodeActionOptions, CodeActionParams, HoverParams, HoverProviderCapability,
-    InitializeParams, SaveOptions, ServerCapabilities, TextDocumentSyncCapability,
-    TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions,
-};
+use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
+use lsp_types::{CodeActionKind, HoverParams, InitializeParams, TextDocumentSyncKind};
 use serde_json::{Value, from_value, json};
 
 use engine::snapshot::Snapshot;
 use manifest::find::Exclude;
 use render::{Fetch, FetchOptions, Input, Render, RenderOptions, Repository};
-use transport::{Inbox, Received, note, send};
-use workspace::{FILES_CHANGED, Workspace};
+use transport::{Inbox, send};
+use workspace::Workspace;
 
 /// A reason why the editor is no longer served.
 #[derive(Debug, thiserror::Error)]
@@ -44,13 +39,8 @@ pub enum ServeError {
     )]
     Messages(#[source] io::Error),
     /// The folder cannot be used.
-    #[error("The editor's folder {} cannot be opened: {source}. Open another folder.", .folder.display())]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// The problem.
-        source: io::Error,
-    },
+    #[error("The editor's folder {0} cannot be opened: {1}. Open another folder.")]
+    Folder(String, #[source] io::Error),
 }
 
 /// Serves the editor until it ends or goes away. Returns whether it ended as the protocol wants.
@@ -62,77 +52,55 @@ pub fn serve(facts: Snapshot) -> Result<bool, ServeError> {
     let filled = Arc::clone(&inbox);
     // It ends with the process: a read of standard input cannot be interrupted.
     thread::spawn(move || filled.fill(&mut io::stdin().lock()));
-    match handshake(&inbox)? {
-        None => Ok(true),
-        Some(params) => converse(&inbox, facts, &params),
-    }
-}
-
-/// Waits for the first request; `None` if the editor ends before it.
-fn handshake(inbox: &Inbox) -> Result<Option<InitializeParams>, ServeError> {
     loop {
-        let Message::Request(Request { id, method, params }) = (match inbox.next() {
-            Received::Message(Message::Notification(last)) if last.method == "exit" => {
-                return Ok(None);
-            }
-            Received::End(end) => return end.map(|()| None).map_err(ServeError::Messages),
-            Received::Message(message) => message,
-            Received::Malformed(_) => continue,
-        }) else {
-            continue;
+        let (id, method, params) = match inbox.next().map_err(ServeError::Messages)? {
+            None => return Ok(true),
+            Some(Message::Request(request)) => (request.id, request.method, request.params),
+            Some(Message::Notification(last)) if last.method == "exit" => return Ok(false),
+            Some(_) => continue,
         };
         let answer = match from_value(params) {
             _ if method != "initialize" => {
-                let text = "The first request must be initialize.".to_owned();
-                Response::new_err(id, ErrorCode::ServerNotInitialized as i32, text)
+                let code = ErrorCode::ServerNotInitialized;
+                refusal(id, code, "The first request must be initialize.")
             }
-            Err(error) => invalid(id, &error),
-            Ok(params) => {
-                let server =
-                    json!({"name": "multi-attach-guard", "version": env!("CARGO_PKG_VERSION")});
-                let result = json!({"capabilities": capabilities(), "serverInfo": server});
-                return Ok(send(Response::new_ok(id, result)).is_ok().then_some(params));
-            }
+            Ok(params) => match send(Response::new_ok(id, capabilities())) {
+                Ok(()) => return converse(&inbox, facts, &params),
+                Err(_) => return Ok(true),
+            },
+            Err(error) => refusal(id, ErrorCode::InvalidParams, &error.to_string()),
         };
         if send(answer).is_err() {
-            return Ok(None);
+            return Ok(true);
         }
     }
 }
 
-fn capabilities() -> ServerCapabilities {
-    let sync = TextDocumentSyncOptions {
-        open_close: Some(true),
-        change: Some(TextDocumentSyncKind::INCREMENTAL),
-        save: Some(TextDocumentSyncSaveOptions::SaveOptions(SaveOptions {
-            include_text: Some(false),
-        })),
-        ..TextDocumentSyncOptions::default()
-    };
-    let actions = CodeActionOptions {
-        code_action_kinds: Some(vec![CodeActionKind::QUICKFIX, action::FIX_ALL]),
-        ..CodeActionOptions::default()
-    };
-    ServerCapabilities {
-        text_document_sync: Some(TextDocumentSyncCapability::Options(sync)),
-        code_action_provider: Some(actions.into()),
-        hover_provider: Some(HoverProviderCapability::Simple(true)),
-        ..ServerCapabilities::default()
-    }
+/// What the program can do.
+fn capabilities() -> Value {
+    json!({
+        "capabilities": {
+            "textDocumentSync": {
+                "openClose": true,
+                "change": TextDocumentSyncKind::INCREMENTAL,
+                "save": true,
+            },
+            "codeActionProvider": {"codeActionKinds": [CodeActionKind::QUICKFIX, action::FIX_ALL]},
+            "hoverProvider": true,
+        },
+        "serverInfo": {"name": "multi-attach-guard", "version": env!("CARGO_PKG_VERSION")},
+    })
 }
 
 /// Serves the editor after the first request.
 fn converse(inbox: &Inbox, facts: Snapshot, params: &InitializeParams) -> Result<bool, ServeError> {
-    let folders = folders(params);
-    if let Some(folder) = folders.first() {
+    let mut paths = folders(params);
+    if let Some(folder) = paths.first_mut() {
         // Files then have the same names as in `check`.
-        let failed = |source| ServeError::Folder { folder: folder.clone(), source };
-        env::set_current_dir(folder).map_err(failed)?;
+        env::set_current_dir(&*folder)
+            .map_err(|error| ServeError::Folder(folder.display().to_string(), error))?;
+        *folder = PathBuf::from(".");
     }
-    let repository = Repository::around_here();
-    // The first folder is named as `check` names it.
-    let here = folders.iter().take(1).map(|_| PathBuf::from("."));
-    let paths: Vec<PathBuf> = here.chain(folders.iter().skip(1).cloned()).collect();
     let render = RenderOptions {
         render: Render::Never,
         values: Vec::new(),
@@ -140,42 +108,39 @@ fn converse(inbox: &Inbox, facts: Snapshot, params: &InitializeParams) -> Result
         render_timeout: 0,
         verbose: false,
     };
-    let fetch = FetchOptions { fetch: Fetch::Never, fetch_cache: None, fetch_from: Vec::new() };
-    let exclude = Exclude::nothing();
-    let mut server = Server {
-        workspace: Workspace::new(
-            Input {
-                paths: &paths,
-                exclude: &exclude,
-                namespace: None,
-                render: &render,
-                fetch: &fetch,
-                repository: &repository,
-                say: |_| {},
-            },
-            facts,
-        ),
-        inbox,
-        is_shut_down: false,
+    let input = Input {
+        paths: &paths,
+        exclude: &Exclude::nothing(),
+        namespace: None,
+        render: &render,
+        fetch: &FetchOptions { fetch: Fetch::Never, fetch_cache: None, fetch_from: Vec::new() },
+        repository: &Repository::around_here(),
+        say: |_| {},
     };
-    let watches = params.capabilities.workspace.as_ref();
-    let watches = watches.and_then(|workspace| workspace.did_change_watched_files);
-    if watches.and_then(|files| files.dynamic_registration) == Some(true) && send(watch()).is_err()
-    {
-        return Ok(true);
-    }
-    server.run()
-}
-
-/// The request to be told about manifests that other programs change.
-fn watch() -> Request {
-    let watchers = json!([{"globPattern": "**/*.{yaml,yml,json}"}]);
-    let options = json!({"watchers": watchers});
-    let one = json!({"id": FILES_CHANGED, "method": FILES_CHANGED, "registerOptions": options});
-    Request {
-        id: 1.into(),
-        method: "client/registerCapability".to_owned(),
-        params: json!({"registrations": [one]}),
+    let workspace = Workspace {
+        input,
+        facts,
+        documents: BTreeMap::new(),
+        paths: None,
+        judged: None,
+        is_changed: false,
+        problem: String::new(),
+    };
+    let mut server = Server { workspace, inbox, is_shut_down: false };
+    loop {
+        let sent = match inbox.next().map_err(ServeError::Messages)? {
+            None => return Ok(true),
+            Some(Message::Notification(last)) if last.method == "exit" => {
+                return Ok(server.is_shut_down);
+            }
+            Some(Message::Notification(notification)) => server.note(notification),
+            Some(Message::Request(request)) => server.answer(request),
+            Some(Message::Response(_)) => Ok(()),
+        };
+        // The editor went away.
+        if sent.is_err() {
+            return Ok(true);
+        }
     }
 }
 
@@ -183,11 +148,8 @@ fn watch() -> Request {
 #[allow(deprecated, reason = "older editors name only the root")]
 fn folders(params: &InitializeParams) -> Vec<PathBuf> {
     let folders = params.workspace_folders.iter().flatten().map(|folder| &folder.uri);
-    let mut uris: Vec<_> = folders.collect();
-    if uris.is_empty() {
-        uris.extend(&params.root_uri);
-    }
-    uris.into_iter().filter_map(|uri| uri.to_file_path().ok()).collect()
+    let root = params.root_uri.iter().filter(|_| params.workspace_folders.is_none());
+    folders.chain(root).filter_map(|uri| uri.to_file_path().ok()).collect()
 }
 
 struct Server<'a> {
@@ -198,77 +160,49 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    fn run(&mut self) -> Result<bool, ServeError> {
-        loop {
-            let sent = match self.inbox.next() {
-                Received::End(end) => return end.map(|()| true).map_err(ServeError::Messages),
-                Received::Malformed(problem) => {
-                    log(&format!("A message cannot be read: {problem}."))
-                }
-                Received::Message(Message::Notification(last)) if last.method == "exit" => {
-                    return Ok(self.is_shut_down);
-                }
-                Received::Message(Message::Notification(notification)) => self.note(notification),
-                Received::Message(Message::Request(request)) => self.answer(request),
-                Received::Message(Message::Response(_)) => Ok(()),
-            };
-            // The editor went away.
-            if sent.is_err() {
-                return Ok(true);
-            }
-        }
-    }
-
     fn note(&mut self, notification: Notification) -> io::Result<()> {
-        if let Some(closed) = self.workspace.note(notification) {
-            send(closed)?;
-        }
+        self.workspace.note(notification)?;
         let inbox = self.inbox;
         // A change that has already arrived makes the findings before it obsolete.
-        self.workspace.judge(&|| inbox.has_changes()).into_iter().try_for_each(send)
+        self.workspace.judge(&|| inbox.holds(|next| next.method.starts_with("textDocument/did")))
     }
 
     fn answer(&mut self, Request { id, method, params }: Request) -> io::Result<()> {
         if self.is_shut_down {
-            let text = "The server was shut down.".to_owned();
-            return send(Response::new_err(id, ErrorCode::InvalidRequest as i32, text));
+            let code = ErrorCode::InvalidRequest;
+            return send(refusal(id, code, "The program was asked to end."));
         }
         // Answers are about the text that the editor has.
-        self.workspace.judge(&|| false).into_iter().try_for_each(send)?;
-        if self.inbox.has_cancelled(&id) {
-            let text = "The editor cancelled the request.".to_owned();
-            return send(Response::new_err(id, ErrorCode::RequestCanceled as i32, text));
+        self.workspace.judge(&|| false)?;
+        let number = json!(id);
+        let cancels = |next: &Notification| {
+            next.method == "$/cancelRequest" && next.params.get("id") == Some(&number)
+        };
+        if self.inbox.holds(cancels) {
+            return send(refusal(id, ErrorCode::RequestCanceled, "The editor cancelled it."));
         }
         let answer = match method.as_str() {
             "shutdown" => {
                 self.is_shut_down = true;
                 Ok(Value::Null)
             }
-            "textDocument/hover" => from_value::<HoverParams>(params).map(|params| {
-                let at = params.text_document_position_params;
-                json!(self.workspace.hover(&at.text_document.uri, at.position))
-            }),
-            "textDocument/codeAction" => from_value::<CodeActionParams>(params)
-                .map(|params| json!(action::offered(&self.workspace, &params))),
+            "textDocument/hover" => from_value::<HoverParams>(params)
+                .map(|at| json!(self.workspace.hover(&at.text_document_position_params))),
+            "textDocument/codeAction" => {
+                from_value(params).map(|params| json!(action::offered(&self.workspace, &params)))
+            }
             _ => {
                 let text = format!("There is no {method}.");
-                return send(Response::new_err(id, ErrorCode::MethodNotFound as i32, text));
+                return send(refusal(id, ErrorCode::MethodNotFound, &text));
             }
         };
         send(match answer {
             Ok(result) => Response::new_ok(id, result),
-            Err(error) => invalid(id, &error),
+            Err(error) => refusal(id, ErrorCode::InvalidParams, &error.to_string()),
         })
     }
 }
 
-fn invalid(id: lsp_server::RequestId, error: &serde_json::Error) -> Response {
-    let text = format!("The parameters cannot be read: {error}.");
-    Response::new_err(id, ErrorCode::InvalidParams as i32, text)
-}
-
-/// Writes into the editor's log.
-fn log(message: &str) -> io::Result<()> {
-    const ERROR: u8 = 1;
-    send(note("window/logMessage", json!({"type": ERROR, "message": message})))
+fn refusal(id: RequestId, code: ErrorCode, text: &str) -> Response {
+    Response::new_err(id, code as i32, text.to_owned())
 }

@@ -6,26 +6,19 @@ use report::Line;
 /// The position of the byte `at` of the text.
 fn position(text: &str, at: usize) -> Position {
     let before = text.get(..at).unwrap_or(text);
-    let start = before.rfind('\n').map_or(0, |line_end| line_end + 1);
-    Position::new(number(before.matches('\n').count()), units(&before[start..]))
+    let own = before.rsplit('\n').next().unwrap_or_default();
+    Position::new(number(before.matches('\n').count()), number(own.encode_utf16().count()))
 }
 
 /// The byte of the text at the position; the end of the line or of the text if it has none.
 pub(super) fn offset(text: &str, position: Position) -> usize {
-    let line_number = usize::try_from(position.line).unwrap_or(usize::MAX);
-    let start = match line_number.checked_sub(1) {
-        None => 0,
-        Some(line_end) => match text.match_indices('\n').nth(line_end) {
-            Some((at, _)) => at + 1,
-            None => return text.len(),
-        },
-    };
-    let line = text[start..].split('\n').next().unwrap_or_default();
-    let line = line.strip_suffix('\r').unwrap_or(line);
-    let mut left = position.character;
+    let before = text.split_inclusive('\n').take(position.line as usize);
+    let start = before.map(str::len).sum();
+    let line = text[start..].lines().next().unwrap_or_default();
+    let mut units = 0;
     let within = line.char_indices().find(|(_, letter)| {
-        let is_there = left == 0;
-        left = left.saturating_sub(number(letter.len_utf16()));
+        let is_there = units >= position.character;
+        units += letter.len_utf16() as u32;
         is_there
     });
     start + within.map_or(line.len(), |(at, _)| at)
@@ -39,9 +32,8 @@ pub(super) fn range(text: &str, start: usize, end: usize) -> Range {
 /// The range of a line of a report.
 pub(super) fn range_of(line: &Line) -> Range {
     let at = |column: usize| {
-        let before = line.text.chars().take(column.saturating_sub(1));
-        let units = before.map(char::len_utf16).sum();
-        Position::new(number(line.number.saturating_sub(1)), number(units))
+        let before: String = line.text.chars().take(column.saturating_sub(1)).collect();
+        Position { line: number(line.number.saturating_sub(1)), ..position(&before, before.len()) }
     };
     Range::new(at(line.column), at(line.end_column))
 }
@@ -60,20 +52,16 @@ pub(super) fn apply(text: &mut String, change: TextDocumentContentChangeEvent) {
 
 /// The edit that turns one text into the other: the lines from the first that differs to the last.
 pub(super) fn edit(before: &str, after: &str) -> TextEdit {
-    let lines = |text| -> Vec<&str> { str::split_inclusive(text, '\n').collect() };
-    let (old, new) = (lines(before), lines(after));
-    let same = |(a, b): &(&&str, &&str)| a == b;
-    let length = |lines: &[&str]| lines.iter().map(|line| line.len()).sum::<usize>();
-    let first = old.iter().zip(&new).take_while(same).count();
-    let rest = old.len().min(new.len()) - first;
-    let last = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(same).count();
-    let (start, kept) = (length(&old[..first]), length(&old[old.len() - last..]));
-    let new_text = after[start..after.len() - kept].to_owned();
+    let start = same(before.split_inclusive('\n').zip(after.split_inclusive('\n')));
+    let (old, new) = (&before[start..], &after[start..]);
+    let kept = same(old.split_inclusive('\n').rev().zip(new.split_inclusive('\n').rev()));
+    let new_text = new[..new.len() - kept].to_owned();
     TextEdit { range: range(before, start, before.len() - kept), new_text }
 }
 
-fn units(text: &str) -> u32 {
-    number(text.chars().map(char::len_utf16).sum())
+/// The bytes of the first lines that are the same.
+fn same<'t>(lines: impl Iterator<Item = (&'t str, &'t str)>) -> usize {
+    lines.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum()
 }
 
 fn number(value: usize) -> u32 {

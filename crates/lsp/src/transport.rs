@@ -1,13 +1,13 @@
 //! Messages on standard input and output.
 //!
-//! The transport of `lsp-server` allocates as many bytes as a header announces and ends at the first
-//! text that is no message, so only its messages are used.
+//! The transport of `lsp-server` allocates as many bytes as a header announces, and shows no message
+//! before the last one is handled, so only its messages are used.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use lsp_server::{Message, RequestId};
+use lsp_server::{Message, Notification};
 use serde_json::Value;
 
 /// The most bytes of one message: a document of the largest file that is read, escaped.
@@ -16,15 +16,8 @@ const MAX_MESSAGE: u64 = 256 << 20;
 /// The most bytes of one line of a header.
 const MAX_HEADER: u64 = 4 << 10;
 
-/// What the editor sends.
-pub(super) enum Received {
-    /// A message.
-    Message(Message),
-    /// A text that is no message, and the problem.
-    Malformed(String),
-    /// The end: the editor went away, or what it sends has no messages.
-    End(io::Result<()>),
-}
+/// A message; `None` if the editor went away, and an error if it sends something else.
+type Received = io::Result<Option<Message>>;
 
 /// The messages that have arrived and were not handled.
 #[derive(Default)]
@@ -37,15 +30,8 @@ impl Inbox {
     /// Takes messages from `input` until it ends.
     pub(super) fn fill(&self, input: &mut impl BufRead) {
         loop {
-            let received = match read(input) {
-                Ok(Some(text)) => match serde_json::from_slice(&text) {
-                    Ok(message) => Received::Message(message),
-                    Err(error) => Received::Malformed(error.to_string()),
-                },
-                Ok(None) => Received::End(Ok(())),
-                Err(error) => Received::End(Err(error)),
-            };
-            let is_end = matches!(received, Received::End(_));
+            let received = read(input);
+            let is_end = !matches!(received, Ok(Some(_)));
             self.queue().push_back(received);
             self.arrived.notify_one();
             if is_end {
@@ -65,23 +51,10 @@ impl Inbox {
         }
     }
 
-    /// Whether a change of a document waits, so that a judgement would be obsolete.
-    pub(super) fn has_changes(&self) -> bool {
+    /// Whether such a notification waits.
+    pub(super) fn holds(&self, is_such: impl Fn(&Notification) -> bool) -> bool {
         self.queue().iter().any(|received| match received {
-            Received::Message(Message::Notification(note)) => {
-                note.method.starts_with("textDocument/did")
-            }
-            _ => false,
-        })
-    }
-
-    /// Whether the editor has cancelled the request that is to be answered.
-    pub(super) fn has_cancelled(&self, request: &RequestId) -> bool {
-        let request = serde_json::to_value(request).unwrap_or_default();
-        self.queue().iter().any(|received| match received {
-            Received::Message(Message::Notification(note)) => {
-                note.method == "$/cancelRequest" && note.params.get("id") == Some(&request)
-            }
+            Ok(Some(Message::Notification(notification))) => is_such(notification),
             _ => false,
         })
     }
@@ -91,9 +64,7 @@ impl Inbox {
     }
 }
 
-/// The next text; `None` at the end of the input.
-fn read(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
-    let malformed = |problem: &str| io::Error::new(io::ErrorKind::InvalidData, problem.to_owned());
+fn read(input: &mut impl BufRead) -> Received {
     let mut length = None;
     loop {
         let mut line = String::new();
@@ -101,22 +72,20 @@ fn read(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
         if line.is_empty() {
             return Ok(None);
         }
-        let Some(field) = line.strip_suffix("\r\n") else {
-            return Err(malformed("a line of a header does not end with CR and LF"));
-        };
-        match field.split_once(':') {
+        match line.trim_end().split_once(':') {
             Some((name, value)) if name.eq_ignore_ascii_case("Content-Length") => {
                 length = value.trim().parse().ok().filter(|length| *length <= MAX_MESSAGE);
             }
+            None if line == "\r\n" => break,
+            None => return Err(io::Error::other("a line of a header has no colon")),
             Some(_) => {}
-            None if field.is_empty() => break,
-            None => return Err(malformed("a line of a header has no colon")),
         }
     }
-    let length = length.ok_or_else(|| malformed("a header has no possible Content-Length"))?;
+    let length =
+        length.ok_or_else(|| io::Error::other("a header has no possible Content-Length"))?;
     let mut text = Vec::new();
     input.by_ref().take(length).read_to_end(&mut text)?;
-    Ok(Some(text))
+    Ok(serde_json::from_slice(&text)?)
 }
 
 /// Sends the message to the editor.
@@ -124,7 +93,7 @@ pub(super) fn send(message: impl Into<Message>) -> io::Result<()> {
     message.into().write(&mut io::stdout().lock())
 }
 
-/// A notification to the editor.
-pub(super) fn note(method: &str, params: Value) -> lsp_server::Notification {
-    lsp_server::Notification { method: method.to_owned(), params }
+/// Sends a notification to the editor.
+pub(super) fn tell(method: &str, params: Value) -> io::Result<()> {
+    send(Notification { method: method.to_owned(), params })
 }

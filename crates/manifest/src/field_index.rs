@@ -78,12 +78,12 @@ impl FieldIndex {
         self.spot(found)
     }
 
-    /// The path of the innermost field whose spot holds the byte `at` of the file, and the spot.
+    /// The innermost field whose spot holds the byte `at` of the file, as a JSON pointer, and the
+    /// spot.
     pub fn field_at(&self, at: usize) -> Option<(String, Spot)> {
         let holds = |spot: Spot| (spot.start..=spot.end).contains(&at);
         let found = (1..self.spots.len()).rev().find(|number| holds(self.spot(*number)))?;
-        let path = path_of(&self.document(), found);
-        Some((path.trim_start_matches('.').to_owned(), self.spot(found)))
+        Some((pointer_to(&self.document(), found), self.spot(found)))
     }
 
     fn spot(&self, number: usize) -> Spot {
@@ -92,25 +92,25 @@ impl FieldIndex {
     }
 }
 
-/// The path to the part of `value` with that number, in the order of its text.
-fn path_of(value: &Value, number: usize) -> String {
-    let mut next = 1;
-    let mut rest = |part: &Value| {
-        let first = next;
-        next += size(part);
-        (first..next).contains(&number).then(|| path_of(part, number - first))
-    };
-    let path = match value {
-        Value::Object(entries) => {
-            entries.iter().find_map(|(key, part)| rest(part).map(|rest| format!(".{key}{rest}")))
+/// The JSON pointer to the part of `value` with that number, in the order of its text.
+fn pointer_to(value: &Value, number: usize) -> String {
+    let parts: Vec<(String, &Value)> = match value {
+        Value::Object(entries) => entries.iter().map(|(key, part)| (key.clone(), part)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(n, part)| (n.to_string(), part)).collect()
         }
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .find_map(|(item, part)| rest(part).map(|rest| format!("[{item}]{rest}"))),
-        _ => None,
+        _ => Vec::new(),
     };
-    path.unwrap_or_default()
+    let mut first = 1;
+    for (key, part) in parts {
+        let inner = number.wrapping_sub(first);
+        if inner < size(part) {
+            let key = key.replace('~', "~0").replace('/', "~1");
+            return format!("/{key}{}", pointer_to(part, inner));
+        }
+        first += size(part);
+    }
+    String::new()
 }
 
 /// The number of values in `value`, including itself.

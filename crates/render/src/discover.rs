@@ -34,41 +34,36 @@ pub(super) struct Files {
     unread: Vec<Unread>,
 }
 
-/// The most files, and bytes of them, that [`Files::keep_nearest`] keeps.
+/// The most files, and bytes of them, that [`Paths::keep_nearest`] keeps.
 const MOST_NEAR: (usize, usize) = (1_000, 4 << 20);
 
-impl Files {
-    /// Keeps only the files that are nearest to one of the `places`, and their texts.
-    pub(super) fn keep_nearest(&mut self, places: &[&Path]) {
-        let Found { sources, hidden, .. } = &mut self.found;
-        // Hidden files are only counted.
-        hidden.clear();
+impl Paths<'_> {
+    /// Keeps only the files that are nearest to one of the `places`, and their texts in memory: as
+    /// many as can be judged again after each key that a user presses.
+    pub fn keep_nearest(&mut self, places: &[&Path]) {
         // The folders to go up, and then down.
         let way = |from: &Path, to: &Path| {
             let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
             (from.components().count() - shared, to.components().count() - shared)
         };
-        let nearness = |source: &Source| {
+        let found = &mut self.files.found;
+        // Hidden files are only counted.
+        found.hidden.clear();
+        let mut all: Vec<_> = std::mem::take(&mut found.sources).into_iter().enumerate().collect();
+        all.sort_by_cached_key(|(_, source)| {
             let to = source.real_path()?;
             places.iter().filter_map(|place| Some(way(place.parent()?, to))).min()
-        };
-        let order: HashMap<String, usize> =
-            sources.iter().enumerate().map(|(at, source)| (source.name.clone(), at)).collect();
-        sources.sort_by_cached_key(nearness);
-        let (most, mut bytes) = MOST_NEAR;
-        let mut kept = Vec::new();
-        for source in sources.drain(..).take(most) {
+        });
+        let (most, mut left) = MOST_NEAR;
+        let near = all.into_iter().take(most).map_while(|(at, source)| {
             // A file that cannot be read is reported when it is read again.
-            let Ok(text) = source.text().map(Cow::into_owned) else {
-                kept.push(source);
-                continue;
-            };
-            let Some(left) = bytes.checked_sub(text.len()) else { break };
-            bytes = left;
-            kept.push(source.with_text(text));
-        }
-        kept.sort_by_key(|source| order.get(&source.name));
-        *sources = kept;
+            let Ok(text) = source.text().map(Cow::into_owned) else { return Some((at, source)) };
+            left = left.checked_sub(text.len())?;
+            Some((at, source.with_text(text)))
+        });
+        let mut near: Vec<_> = near.collect();
+        near.sort_by_key(|(at, _)| *at);
+        found.sources = near.into_iter().map(|(_, source)| source).collect();
     }
 }
 

@@ -101,12 +101,6 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Keeps only the files that are nearest to one of the `places`, and their texts in memory: as
-    /// many as can be judged again after each key that a user presses.
-    pub fn keep_nearest(&mut self, places: &[&Path]) {
-        self.files.keep_nearest(places);
-    }
-
     /// Renders charts, kustomizations and releases, and reads all objects.
     ///
     /// # Errors

@@ -219,20 +219,13 @@ pub fn ignored_rules(annotations: &Labels) -> impl Iterator<Item = &str> {
 /// The patch that adds the rule to those that the object's own annotations ask to be silent about.
 /// A reason that is missing becomes a placeholder, which the user must replace.
 pub fn ignoring(document: &Value, rule: &str) -> Patch {
-    let annotation = |key| document.pointer("/metadata/annotations")?.get(key)?.as_str();
-    let others = annotation(keys::IGNORE).map(|others| entries(others).collect::<Vec<_>>());
-    let rules = [others.unwrap_or_default(), vec![rule]].concat().join(", ");
-    let set = |document: &Value, key, value: &str| {
-        edit::set(document, &["metadata", "annotations", key], value.into())
-    };
-    let mut patch = set(document, keys::IGNORE, &rules);
-    if annotation(keys::REASON).is_none() {
-        let mut ignored = document.clone();
-        // The patch was made for this document, so it applies.
-        let _ = json_patch::patch(&mut ignored, &patch);
-        patch.0.extend(set(&ignored, keys::REASON, keys::WHY_SAFE).0);
-    }
-    patch
+    let known = document.pointer("/metadata/annotations").and_then(Value::as_object);
+    let mut annotations = known.cloned().unwrap_or_default();
+    let others = annotations.get(keys::IGNORE).and_then(Value::as_str).unwrap_or_default();
+    let rules: Vec<&str> = entries(others).chain([rule]).collect();
+    annotations.insert(keys::IGNORE.to_owned(), rules.join(", ").into());
+    annotations.entry(keys::REASON).or_insert_with(|| keys::WHY_SAFE.into());
+    edit::set(document, &["metadata", "annotations"], annotations.into())
 }
 
 /// Whether `reason` has anything to read: a visible letter or digit.

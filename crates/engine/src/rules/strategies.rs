@@ -86,31 +86,23 @@ pub(super) fn order(workload: &Workload, room: Room) -> String {
 /// How many pods of the workload there can be at once, with the autoscalers that scale it, and in
 /// which order a rollout replaces them: two sentences.
 pub fn pods_at_once(workload: &Workload, view: View<'_>) -> String {
-    let replicas = workload.replicas;
-    let autoscalers = view.autoscalers(workload);
-    let scaled = autoscalers.iter().map(|autoscaler| autoscaler.most(replicas)).max();
-    let most = scaled.unwrap_or(replicas);
+    let scaled = view.autoscalers(workload).into_iter().map(|by| by.most(workload.replicas)).max();
     let source = if scaled.is_some() { "its autoscaler" } else { workload.kind.pods_field() };
-    let (on_nodes, updated) = match workload.kind {
-        WorkloadKind::DaemonSet => (" on each node", 1),
-        _ => ("", most),
+    let pods = match workload.kind {
+        WorkloadKind::DaemonSet => 1,
+        _ => scaled.unwrap_or(workload.replicas),
     };
     // A StatefulSet stops each pod before it starts the replacement.
-    let replaces = !matches!(workload.kind, WorkloadKind::StatefulSet);
-    let room = workload.strategy.room(updated).filter(|room| replaces && room.surge > 0);
-    let surge = room.map_or(0, |room| room.surge);
-    let count = updated + surge;
-    let plural = if count == 1 { "" } else { "s" };
+    let replaces = workload.kind != WorkloadKind::StatefulSet;
+    let room = workload.strategy.room(pods).filter(|room| replaces && room.surge > 0);
     let order = match (room, &workload.strategy) {
         (Some(room), _) => order(workload, room),
-        (None, Strategy::Recreate { .. }) => {
-            "Recreate stops all old pods before a new one starts".to_owned()
-        }
-        (None, _) => "an old pod stops before its replacement starts".to_owned(),
+        (None, Strategy::Recreate { .. }) => "Recreate stops all old pods first".to_owned(),
+        (None, _) => "An old pod stops before its replacement starts".to_owned(),
     };
-    format!(
-        "{count} pod{plural}{on_nodes} at once at most: {updated} by {source}, and {surge} more in a rollout. {order}."
-    )
+    let surge = room.map_or(0, |room| room.surge);
+    let most = pods + surge;
+    format!("At most {most} at once: {pods} by {source}, and {surge} more in a rollout. {order}.")
 }
 
 /// The advice to stop every old pod before a new one starts, as the beginning of a sentence.
