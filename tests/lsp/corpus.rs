@@ -56,7 +56,7 @@ fn compare(name: &str, root: &Path) -> usize {
         // A notice has no rule.
         let shown = editor.shown(file);
         let mut shown: Vec<Value> =
-            shown.iter().filter(|found| !found["code"].is_null()).map(place_in_editor).collect();
+            shown.iter().filter(|one| !one["code"].is_null()).map(place_in_editor).collect();
         expected.sort_by_key(Value::to_string);
         shown.sort_by_key(Value::to_string);
         assert_eq!(shown, expected, "{name}: {}", file.display());
@@ -86,8 +86,8 @@ fn the_cases_have_the_findings_of_check() {
                 serde_json::from_value(case["files"].clone()).unwrap_or_default();
             let (_kept, root) = folder(&[]);
             // A cache of fetched charts comes only from a fetch.
-            let is_here = |(name, file): &(&String, &Value)| {
-                !name.ends_with("/*") && (!file.is_null() || root.join(name).exists())
+            let is_here = |(name, content): &(&String, &Value)| {
+                !name.ends_with("/*") && (!content.is_null() || root.join(name).exists())
             };
             put(&root, files.iter().flatten().filter(is_here));
             compared += compare(&format!("{file}: {}", case["name"]), &root);
@@ -131,9 +131,9 @@ fn an_action_makes_the_text_that_check_makes() {
         let by_editor =
             whole.first().map_or_else(|| text.clone(), |all| edited(&text, all, &document));
         assert_eq!(by_editor, by_fix, "{name}");
-        let found = editor.shown(&document);
-        let objects = found.iter().filter(|found| found["severity"] == 1).count();
-        for found in &found {
+        let shown = editor.shown(&document);
+        let objects = shown.iter().filter(|one| one["severity"] == 1).count();
+        for found in &shown {
             let offered = editor.actions(&document, &found["range"]["start"], &Value::Null);
             assert!(
                 offered
@@ -144,9 +144,9 @@ fn an_action_makes_the_text_that_check_makes() {
                 offered.iter().filter(|action| objects == 1 && !action["isPreferred"].is_null())
             {
                 let (remedy, _) = action["title"].as_str().unwrap().split_once(':').unwrap();
-                let by_editor = edited(&text, action, &document);
-                assert_eq!(by_editor, fixed(&["--remedy", remedy]), "{name} {remedy}");
-                assert_eq!(action["isPreferred"], by_editor == by_fix, "{name} {remedy}");
+                let repaired = edited(&text, action, &document);
+                assert_eq!(repaired, fixed(&["--remedy", remedy]), "{name} {remedy}");
+                assert_eq!(action["isPreferred"], repaired == by_fix, "{name} {remedy}");
                 compared += 1;
             }
         }

@@ -74,7 +74,7 @@ fn read(input: &mut impl BufRead) -> Received {
         }
         match line.trim_end().split_once(':') {
             Some((name, value)) if name.eq_ignore_ascii_case("Content-Length") => {
-                length = value.trim().parse().ok().filter(|length| *length <= MAX_MESSAGE);
+                length = value.trim().parse().ok().filter(|bytes| *bytes <= MAX_MESSAGE);
             }
             None if line == "\r\n" => break,
             None => return Err(io::Error::other("a line of a header has no colon")),
