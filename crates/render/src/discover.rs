@@ -35,7 +35,7 @@ pub(super) struct Files {
 }
 
 /// The most files, and bytes of them, that [`Paths::keep_nearest`] keeps.
-const MOST_NEAR: (usize, usize) = (1_000, 4 << 20);
+const MOST_NEAR: (usize, usize) = (300, 1 << 20);
 
 impl Paths<'_> {
     /// Keeps only the files that are nearest to one of the `places`, and their texts in memory: as
