@@ -6,7 +6,7 @@
 # webhook. It trusts the API server by the CA that comes with its service account.
 #
 # The target `check` also has helm and kustomize, for charts and kustomizations:
-# docker run --rm --volume "$PWD":/src --workdir /src IMAGE-check check --fail-on incomplete .
+# docker run --rm --volume "$PWD":/src --workdir /src IMAGE-check check --fail-on incomplete --fail-if-no-objects .
 FROM scratch AS webhook
 ARG TARGETARCH
 ARG VERSION

@@ -6,6 +6,7 @@ mod harness;
 
 use std::time::Duration;
 
+use engine::model::server_version::ServerVersion;
 use engine::model::workload::WorkloadKind;
 use harness::shorthand::list;
 use harness::{Needs, until};
@@ -59,6 +60,10 @@ fn objects_of_every_kind_arrive() {
     });
     plane.block_on(view.synced(Instant::now() + SOON)).unwrap();
     assert_eq!(view.fitness(), Fitness::Current);
+    until("the version of the API server", SOON, || {
+        let server = view.look(|view| view.server());
+        harness::seen(server != ServerVersion::default(), server)
+    });
     assert_eq!(
         names(&view, &namespace, "data"),
         "CronJob cron-job, DaemonSet daemon-set, Deployment deployment, Job job, \

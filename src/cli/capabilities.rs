@@ -11,7 +11,7 @@ use super::cluster::ClusterArgs;
 use super::error::CommandError;
 use super::output::print;
 use engine::model::object::ObjectKind;
-use engine::storage::ClassSummary;
+use engine::storage::{ClassSummary, ConditionalModes};
 use report::products::{self, Product};
 use report::safe;
 use source::{facts, policy_file};
@@ -74,10 +74,13 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
     let reads_classes = options.cluster || options.access.is_given() || !options.facts.is_empty();
     if options.all || (options.name.is_some() && !reads_classes) {
         let products = match &options.name {
-            Some(name) => products::named(name, catalog)?,
+            Some(name) => match products::named(name, catalog)? {
+                none if none.is_empty() => return Err(unknown(name, catalog)),
+                products => products,
+            },
             None => products::all(catalog)?,
         };
-        return of_products(&products, options);
+        return of_products(&products, options.format);
     }
     let cluster = if options.facts.is_empty() {
         options
@@ -95,12 +98,9 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
         .collect();
     classes.sort_by(|a, b| a.class.cmp(&b.class));
     if let Some(name) = &options.name {
-        classes.retain(|class| {
-            let title = class.title.as_deref().unwrap_or_default();
-            products::is_called(name, &[&class.class, &class.provisioner, title])
-        });
+        classes = products::called(name, classes, |class| class);
         if classes.is_empty() {
-            return Err(CommandError::UnknownStorage(name.clone()));
+            return Err(unknown(name, catalog));
         }
     }
     Ok(match options.format {
@@ -113,15 +113,14 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
 /// The number of products above which only their names are listed.
 const MOST_PRODUCTS: usize = 10;
 
-fn of_products(
-    products: &[Product],
-    options: &CapabilitiesOptions,
-) -> Result<String, CommandError> {
-    if products.is_empty() {
-        let name = options.name.clone().unwrap_or_default();
-        return Err(CommandError::UnknownStorage(name));
-    }
-    Ok(match options.format {
+fn unknown(name: &str, catalog: &Catalog) -> CommandError {
+    let meant = products::meant(name, catalog);
+    let meant = meant.map_or_else(String::new, |meant| format!(" Did you mean \"{meant}\"?"));
+    CommandError::UnknownStorage { name: name.to_owned(), meant }
+}
+
+fn of_products(products: &[Product], format: TableFormat) -> Result<String, CommandError> {
+    Ok(match format {
         TableFormat::Json => safe::json(&json!({"products": products}))?,
         TableFormat::Text if products.len() > MOST_PRODUCTS => products::list(products),
         TableFormat::Text => {
@@ -134,16 +133,23 @@ fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
     let mut text = format!("{}\n", safe::line(&class.heading()));
     let mut line =
         |name: &str, value: &str| text += &format!("  {name:<10}  {}\n", safe::line(value));
-    for (name, modes) in [("Filesystem", &class.filesystem), ("Block", &class.block)] {
+    let (files, blocks) = (&class.filesystem, &class.block);
+    // What holds for both is said once.
+    let (both, of_files): (Vec<_>, Vec<_>) =
+        files.conditional.iter().partition(|one| blocks.conditional.contains(one));
+    let of_blocks = blocks.conditional.iter().filter(|one| !both.contains(one)).collect();
+    let is_as_sure = files.confidence == blocks.confidence;
+    for (name, modes, conditional) in
+        [("Filesystem", files, of_files), ("Block", blocks, of_blocks)]
+    {
         line(name, &modes.granted());
-        for conditional in &modes.conditional {
-            let condition = format!("{}: {}", conditional.modes, conditional.condition);
-            line("", &condition);
-        }
-        if let Some(confidence) = modes.confidence {
-            line("", confidence);
-        }
+        conditional.into_iter().for_each(|one| line("", &on_condition(one)));
+        modes.confidence.filter(|_| !is_as_sure).into_iter().for_each(|words| line("", words));
     }
+    for (number, one) in both.into_iter().enumerate() {
+        line(if number == 0 { "Both" } else { "" }, &on_condition(one));
+    }
+    files.confidence.filter(|_| is_as_sure).into_iter().for_each(|words| line("Confidence", words));
     line("Attachment", class.attach);
     line("Node-local", class.node_local);
     for note in &class.notes {
@@ -154,4 +160,8 @@ fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
     }
     text.push('\n');
     text
+}
+
+fn on_condition(one: &ConditionalModes) -> String {
+    format!("{}: {}", one.modes, one.condition)
 }

@@ -18,6 +18,7 @@ use super::policies::{self, Installed};
 use super::target::{Target, TargetError};
 use doctor::diagnosis::command;
 use engine::model::object::{ObjectKind, ObjectRef};
+use engine::model::server_version::ServerVersion;
 use engine::snapshot::{Lookup, Snapshot};
 use source::connect::{Access, client, reach};
 use source::document;
@@ -136,8 +137,11 @@ impl ClusterArgs {
             .build()
             .map_err(CommandError::Runtime)?;
         let config = runtime.block_on(self.access().config())?;
-        runtime.block_on(reach(&config, Instant::now() + ANSWER))?;
-        Ok(Connection { runtime, config })
+        let (server, remark) = runtime.block_on(reach(&config, Instant::now() + ANSWER))?;
+        if let Some(remark) = remark {
+            eprintln!("{remark}");
+        }
+        Ok(Connection { runtime, config, server })
     }
 }
 
@@ -145,6 +149,7 @@ impl ClusterArgs {
 pub(super) struct Connection {
     runtime: Runtime,
     config: Config,
+    server: ServerVersion,
 }
 
 impl Connection {
@@ -173,7 +178,9 @@ impl Connection {
                     );
                 }
             }
-            Ok(live.into_cluster())
+            let mut cluster = live.into_cluster();
+            cluster.server = self.server;
+            Ok(cluster)
         })
     }
 
@@ -182,7 +189,8 @@ impl Connection {
     pub(super) fn one_shot(&self, subject: &Subject) -> Result<OneShot, CommandError> {
         let namespace = subject.namespace.as_deref();
         let read = one_shot::read(self.config.clone(), namespace, Instant::now() + LISTS);
-        let one_shot = self.runtime.block_on(read)?;
+        let mut one_shot = self.runtime.block_on(read)?;
+        one_shot.cluster.server = self.server;
         if let Some(name) = namespace
             && one_shot.cluster.view().namespace(name) == Lookup::Absent
         {

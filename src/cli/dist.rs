@@ -5,11 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, Command, CommandFactory, ValueEnum};
 use clap_complete::{Generator, Shell};
 
 use super::Cli;
 use super::output::{complain, print};
+use engine::policy::RemedyChoice;
+use engine::rules::codes;
 
 /// The options of `dist`.
 #[derive(Args, Clone, Debug)]
@@ -59,10 +61,26 @@ pub(super) fn print_completion(options: CompletionOptions) -> ExitCode {
 /// The name of the program in shells.
 const NAME: &str = "multi-attach-guard";
 
+/// The commands that are completed: those that are not hidden, with the names of rules and remedies.
+fn offered() -> Command {
+    let all = Cli::command();
+    let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let remedies = RemedyChoice::ALL.map(RemedyChoice::name);
+    Command::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommands(shown)
+        .mut_subcommand("rules", |rules| {
+            rules.mut_arg("code", |code| code.value_parser(codes::ALL))
+        })
+        .mut_subcommand("check", |check| {
+            check.mut_arg("remedy", |name| name.value_parser(remedies))
+        })
+}
+
 /// The script that completes commands in a shell.
 fn script(shell: Shell) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
+    clap_complete::generate(shell, &mut offered(), NAME, &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
     match shell {
         // `clap_complete` writes two labels that differ for a command of a program with a hyphen in

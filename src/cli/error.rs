@@ -62,9 +62,14 @@ pub(super) enum CommandError {
     Catalog(#[from] CatalogError),
     /// Nothing in the catalog has this name.
     #[error(
-        "Unknown driver, class or product \"{0}\". `multi-attach-guard capabilities --all` lists the known ones."
+        "Unknown driver, class or product \"{name}\".{meant} `multi-attach-guard capabilities --all` lists the known ones."
     )]
-    UnknownStorage(String),
+    UnknownStorage {
+        /// The name.
+        name: String,
+        /// The question whether a similar name was meant, after a space; empty if there is none.
+        meant: String,
+    },
     /// The line is not known.
     #[error(
         "No line of this text is known. Give the message of an Event about a volume, as `kubectl describe pod` shows it, or run `multi-attach-guard diagnose` against the cluster."

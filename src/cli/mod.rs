@@ -21,7 +21,7 @@ mod target;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use audit::AuditOptions;
 use capabilities::CapabilitiesOptions;
@@ -106,8 +106,12 @@ enum Command {
     Policies(PoliciesOptions),
     /// Print a script that completes commands in a shell
     ///
-    /// For bash: `source <(multi-attach-guard completion bash)`.
+    /// For bash:
+    ///
+    /// source <(multi-attach-guard completion bash)
     Completion(CompletionOptions),
+    /// Print the version
+    Version,
     /// Write shell completions and manual pages into a directory
     #[command(hide = true)]
     Dist(DistOptions),
@@ -151,6 +155,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Snapshot(options) => output::exit_code(snapshot::run(options)),
         Command::Policies(options) => policies::run(*options),
         Command::Completion(options) => dist::print_completion(*options),
+        Command::Version => output::print("version", Cli::command().render_version().as_bytes()),
         Command::Dist(options) => dist::run(options),
         Command::Confine(options) => confine(options),
     }

@@ -35,7 +35,7 @@ pub(crate) struct ReportArgs {
     pub verbose: bool,
 
     /// Print only the counts, in the formats for people
-    #[arg(long)]
+    #[arg(long, visible_short_alias = 'q')]
     pub summary: bool,
 
     /// Report and fail on only the findings that this earlier `--format json` lacks

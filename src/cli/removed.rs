@@ -1,10 +1,11 @@
-//! Features of earlier versions. A user who still requests one is told what to use instead.
+//! Features of earlier versions and of other programs. A user who requests one is told what to use
+//! instead.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// The command, the argument that it no longer has, and the text for the user. For a command that
 /// is gone itself, the first part is empty.
-const REMOVED: [(&str, &str, &str); 4] = [
+const REMOVED: [(&str, &str, &str); 5] = [
     (
         "",
         "migrate",
@@ -13,6 +14,11 @@ const REMOVED: [(&str, &str, &str); 4] = [
             env!("CARGO_PKG_REPOSITORY"),
             "/blob/main/docs/migrate.md has the steps, and `multi-attach-guard capabilities` says which StorageClass can give ReadWriteMany."
         ),
+    ),
+    (
+        "check",
+        "--dry-run",
+        "`check --diff` prints what `check --fix` would change, and changes nothing.",
     ),
     (
         "diagnose",
@@ -31,7 +37,8 @@ const REMOVED: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// The sentence for an argument that clap refused, if an earlier version had it in this command.
+/// The sentence for an argument that clap refused, if an earlier version had it in this command or users of
+/// other programs expect it.
 pub(super) fn sentence(error: &clap::Error, command: &str) -> Option<&'static str> {
     let (command, refused) = match error.kind() {
         ErrorKind::InvalidSubcommand => ("", ContextKind::InvalidSubcommand),

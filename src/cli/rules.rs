@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::output::{complain, print};
+use engine::model::words::{OF_FEW, nearest};
 use engine::policy::keys;
 use engine::remedy::{REMEDIES, Remedy};
 use engine::rules::{RULES, Rule, codes};
@@ -34,8 +35,10 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
                 silence(rule.code)
             ),
             None => {
+                let meant = nearest(code, codes::ALL, OF_FEW)
+                    .map_or_else(String::new, |meant| format!(" Did you mean \"{meant}\"?"));
                 let known = codes::ALL.join(", ");
-                complain(&format!("There is no rule \"{code}\". The rules are: {known}."));
+                complain(&format!("There is no rule \"{code}\".{meant} The rules are: {known}."));
                 return ExitCode::from(2);
             }
         },

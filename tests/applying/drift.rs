@@ -52,7 +52,7 @@ fn again(cluster: &ApplierCluster, (said, remedy, way): Cell) -> Result<String, 
     let first = applier.apply(&manifest)?;
     first.done()?;
     let before = cluster.read(namespace)?.spec;
-    if !has(remedy, before.as_ref()) && !repaired(&first) {
+    if !has(remedy, &before) && !repaired(&first) {
         return Err(format!("It was not repaired: {first:#?}"));
     }
     // Otherwise the controllers' writes would count as a difference.
@@ -87,7 +87,7 @@ fn again(cluster: &ApplierCluster, (said, remedy, way): Cell) -> Result<String, 
 }
 
 /// Whether the stored Deployment has the remedy.
-fn has(remedy: &str, spec: Option<&DeploymentSpec>) -> bool {
+fn has(remedy: &str, spec: &DeploymentSpec) -> bool {
     let spec = serde_json::to_value(spec).unwrap_or_default();
     let at = |pointer: &str| spec.pointer(pointer).cloned().unwrap_or_default();
     match remedy {

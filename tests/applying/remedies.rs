@@ -127,7 +127,7 @@ fn what_the_command_sets_is_kept_or_taken_back() {
         let printed = Printed::of_file(&applier, "recreate", &manifest)?;
         run(&applier, &printed.once.ok_or("No command is printed.")?)?;
         applier.apply(&manifest)?.done()?;
-        let strategy = cluster.read(namespace)?.spec.and_then(|spec| spec.strategy);
+        let strategy = cluster.read(namespace)?.spec.strategy;
         cluster.remove(namespace);
         Ok(match strategy.and_then(|strategy| strategy.type_).as_deref() {
             Some("Recreate") => "stays Recreate",

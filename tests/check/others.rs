@@ -38,8 +38,19 @@ fn commands_say_what_is_asked_for() {
     assert_eq!(out(&rules).lines().count(), engine::rules::RULES.len());
     let all = run(&folder, &["capabilities", "--all", "--format", "json"]);
     assert!(report(&all)["products"].as_array().unwrap().len() > 240);
-    let one = run(&folder, &["capabilities", "gp3", "--facts", "deploy"]);
-    assert_eq!(out(&one).matches("Filesystem").count(), 1);
+    for name in [&["gp3", "--facts", "deploy"][..], &["managed-csi"]] {
+        let one = run(&folder, &[&["capabilities"], name].concat());
+        assert_eq!(out(&one).matches("Filesystem").count(), 1, "{name:?}");
+    }
+    // A condition of files and blocks is said once.
+    let rwo = run(&folder, &["capabilities", "standard-rwo"]);
+    assert_eq!(out(&rwo).matches("ReadOnlyMany: ").count(), 1, "{}", out(&rwo));
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&folder, &["completion", shell]);
+        let hidden = ["__confine", "may do no more than it is told"];
+        let is_offered = hidden.iter().any(|part| out(&script).contains(part));
+        assert!(!is_offered, "{shell} completes a hidden command");
+    }
 }
 
 /// The problem matcher reads the output of `check --format concise`.

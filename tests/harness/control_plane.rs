@@ -18,7 +18,7 @@ use super::machine::{patient, unhurried};
 use super::pki::Pki;
 use super::places::Place;
 use super::process::{Program, free_port, says_port_taken};
-use super::programs::Programs;
+use super::programs::{Programs, minor};
 use super::{Needs, seen, wait_until};
 
 /// The time limit from start to ready for each program. It is generous, because the machine may be
@@ -61,9 +61,17 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The options for [`Needs`], without extra flags.
+    /// The options for [`Needs`]. With controllers, a StatefulSet may be Recreate, as it may by
+    /// default since 1.38.
     pub(crate) fn of(needs: Needs) -> Self {
-        Self { controllers: needs == Needs::Controllers, ..Self::default() }
+        let controllers = needs == Needs::Controllers;
+        let gates = match minor().as_str() {
+            "1.37" if controllers => {
+                vec!["--feature-gates=StatefulSetRecreateStrategy=true".to_owned()]
+            }
+            _ => Vec::new(),
+        };
+        Self { controllers, api_server_flags: gates.clone(), controller_manager_flags: gates }
     }
 }
 

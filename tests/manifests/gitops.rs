@@ -77,6 +77,9 @@ fn every_command_of_the_page_is_understood() {
     for text in shell.chain(spans(&page)) {
         for arguments in calls(text) {
             is_understood(&arguments);
+            // A pipeline also fails if a wrong path leaves nothing to judge.
+            let is_strict = arguments.contains(&"incomplete");
+            assert_eq!(is_strict, arguments.contains(&"--fail-if-no-objects"), "{arguments:?}");
             seen.insert(arguments[0].to_owned());
         }
     }

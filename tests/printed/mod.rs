@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses only a part of what is shared")]
 
 use std::collections::BTreeSet;
+use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -187,6 +188,27 @@ pub(crate) fn between_backticks(text: &str) -> Vec<String> {
         .map(|span| span.split_whitespace().collect::<Vec<_>>().join(" ").replace("\\|", "|"))
         .filter(|command| is_command(command))
         .collect()
+}
+
+/// The commands between backticks in a printed text, as a reader copies them.
+pub(crate) fn copied(text: &str) -> impl Iterator<Item = &str> {
+    let spans = text.split('`').skip(1).step_by(2);
+    spans.filter(|span| is_command(&span.split_whitespace().collect::<Vec<_>>().join(" ")))
+}
+
+/// Asserts that a shell takes each of these texts for one command.
+///
+/// # Panics
+///
+/// If a text is several commands or none.
+pub(crate) fn assert_pasted<'a>(commands: impl IntoIterator<Item = &'a str>) {
+    let commands = BTreeSet::from_iter(commands);
+    assert!(!commands.is_empty());
+    for command in commands {
+        let parsed = Command::new("sh").args(["-n", "-c", command]).output().unwrap();
+        let is_one = parsed.status.success() && !command.contains('\n');
+        assert!(is_one, "{command:?}: {}", String::from_utf8_lossy(&parsed.stderr));
+    }
 }
 
 /// Whether the text is a command that can be run, not only the name of one.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::model::object::{Object, ObjectKind};
+use engine::model::server_version::ServerVersion;
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
@@ -26,6 +27,8 @@ pub(crate) struct Snapshot {
     unheard: Option<String>,
     /// The bytes that objects in namespaces may take.
     memory: Option<usize>,
+    /// The version of the API server.
+    server: Option<String>,
     /// Further objects: shorthand workloads or whole manifests.
     also: Vec<Shorthand>,
 }
@@ -42,6 +45,7 @@ impl Default for Snapshot {
             files: false,
             unheard: None,
             memory: None,
+            server: None,
             also: Vec::new(),
         }
     }
@@ -91,6 +95,9 @@ impl Snapshot {
         };
         if let Some(memory) = self.memory {
             facts = facts.limited(memory);
+        }
+        if let Some(version) = &self.server {
+            (facts.server, _) = ServerVersion::read(version);
         }
         for object in self.objects() {
             facts.apply(read(&object));

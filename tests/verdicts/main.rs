@@ -16,6 +16,8 @@ mod existing_violations;
 mod fencing;
 mod followers;
 mod knots;
+#[path = "../printed/mod.rs"]
+mod printed;
 #[path = "../harness/shorthand.rs"]
 #[allow(dead_code, reason = "cases are data, which is read")]
 mod shorthand;
@@ -28,12 +30,13 @@ use engine::model::object::{Object, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::policy::{Action, Policy};
 use engine::remedy::{REMEDIES, Remedy};
-use engine::rules::Certainty;
+use engine::rules::{Certainty, RULES, Rule};
 use engine::snapshot::{Overlay, View};
 use engine::storage::Catalog;
 use engine::verdict::{
     DENIAL_LENGTH, Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate, evaluate_by,
 };
+use report::{Format, Located, Report, Style};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -378,6 +381,31 @@ fn every_message_is_whole_and_every_warning_short() {
     }
 }
 
+/// A command that is folded is two wrong ones in a shell.
+#[test]
+fn printed_commands_can_be_pasted_from_any_window() {
+    let mut report = Report::default();
+    let mut said = BTreeSet::new();
+    for case in cases() {
+        let raw = cluster::manifest(&case.judge);
+        let verdict = judge(&raw, None, &case.cluster, &case.policy, Mode::Propose);
+        let commanding = verdict
+            .findings
+            .into_iter()
+            .filter(|finding| finding.action != Action::Ignore && finding.message.contains('`'));
+        let new = commanding.filter(|finding| said.insert(finding.message.clone()));
+        report.findings.extend(new.map(|finding| Located::new(finding, None)));
+    }
+    let mut printed: Vec<String> = RULES.iter().map(Rule::documentation).collect();
+    for width in 40..=200 {
+        let style = Style { colour: false, width, summary: false, verbose: true };
+        let mut text = Vec::new();
+        report::write(&report, Format::Text, style, &mut text).unwrap();
+        printed.push(String::from_utf8(text).unwrap());
+    }
+    printed::assert_pasted(printed.iter().flat_map(|text| printed::copied(text)));
+}
+
 /// A warning names the change; the details of a step are in the message.
 #[track_caller]
 fn assert_names_the_change(finding: &Finding) {
@@ -431,7 +459,7 @@ fn repairs_leave_nothing_grave_and_a_second_pass_changes_nothing() {
 #[test]
 fn every_rule_has_a_case_that_fires_and_a_case_that_is_silent() {
     let cases = cases();
-    for rule in &engine::rules::RULES {
+    for rule in &RULES {
         assert!(
             cases.iter().any(|case| case.expect.contains_key(rule.code)),
             "no case fires {}",
@@ -455,7 +483,7 @@ fn rules_read_both_kinds_of_claims_or_say_that_they_do_not() {
             names_claims != is_own && workload.claim_templates.is_empty() != is_own
         })
     };
-    for rule in &engine::rules::RULES {
+    for rule in &RULES {
         let documentation = rule.documentation();
         let reads = |claims: &str| documentation.contains(&format!("\n* {claims}: read"));
         let (code, own) = (rule.code, reads("A StatefulSet's own"));

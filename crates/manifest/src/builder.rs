@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
-use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
 
-use super::error::{Fault, Leniency, Problem};
+use super::error::{Fault, Problem};
 use super::scalar::{self, Meaning};
 use super::tree::{Id, Node, Scalar, Shape, Tag, Tree};
 
@@ -38,10 +38,8 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Fault> {
         anchors: HashMap::new(),
         total: Weight::default(),
     };
-    let mut read = 0;
     for event in Parser::new_from_str_with_options(text, options) {
-        let (event, span) = event.map_err(|error| fault(&error, text, read))?;
-        read = extent(&span).1 as usize;
+        let (event, span) = event.map_err(|error| fault(&error, text))?;
         builder.event(event, &span)?;
     }
     let tree = builder.tree;
@@ -143,7 +141,7 @@ impl<'t> Builder<'t> {
         let rest = self.tree.text.get(end..).unwrap_or_default();
         let at = end + rest.len() - rest.trim_start_matches([' ', '\t']).len();
         if is_colon_of_a_word(self.tree.text, at) {
-            return Err(Fault::new(at, Problem::Lenient(Leniency::Word)));
+            return Err(Fault::new(at, Problem::Lenient));
         }
         Ok(())
     }
@@ -290,53 +288,14 @@ fn read_scalar<'t>(
     Ok(scalar)
 }
 
-/// Interprets an error of the parser, which has given events for `text` up to `read`.
-fn fault(error: &ScanError, text: &str, read: usize) -> Fault {
+/// Interprets an error of the parser.
+fn fault(error: &ScanError, text: &str) -> Fault {
     let mark = error.marker();
     let at = mark.byte_offset().unwrap_or_else(|| mark.index());
-    if matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent)
-        && let Some(start) = next_quote(text, read).filter(|start| *start < at)
-    {
-        return match quoted(&text[start..]) {
-            Some(_) => Fault::new(start, Problem::Lenient(Leniency::Indentation)),
-            None => Fault::syntax(start, "this quoted text has no end"),
-        };
-    }
     if is_colon_of_a_word(text, at) || is_hyphen(text, at) {
-        return Fault::new(at, Problem::Lenient(Leniency::Word));
+        return Fault::new(at, Problem::Lenient);
     }
     Fault::syntax(at, &error.info())
-}
-
-/// The first quote at or after `from` that is not in a comment.
-fn next_quote(text: &str, from: usize) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let mut at = from;
-    loop {
-        match bytes.get(at)? {
-            b'"' | b'\'' => return Some(at),
-            b'#' if at == 0 || bytes[at - 1].is_ascii_whitespace() => {
-                at += bytes[at..].iter().position(|byte| *byte == b'\n')?;
-            }
-            _ => at += 1,
-        }
-    }
-}
-
-/// The length of the quoted scalar at the start of `text`, including both quotes; `None` if it has
-/// no end.
-pub(super) fn quoted(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let quote = *bytes.first()?;
-    let mut at = 1;
-    loop {
-        at += match (*bytes.get(at)?, bytes.get(at + 1)) {
-            (b'\\', _) if quote == b'"' => 2,
-            (b'\'', Some(b'\'')) if quote == b'\'' => 2,
-            (byte, _) if byte == quote => return Some(at + 1),
-            _ => 1,
-        };
-    }
 }
 
 /// The text that the bytes become in the intermediate JSON in Kubernetes: each byte that is not

@@ -56,10 +56,12 @@ pub enum Problem {
         /// The parser's description of the error.
         expected: String,
     },
-    /// A place that YAML 1.2 does not allow, though Kubernetes' reader may. The user sees it only if
-    /// it could not be rewritten for the parser.
-    #[error("This is not valid YAML: {0}.")]
-    Lenient(Leniency),
+    /// A plain scalar between brackets or braces ends with a colon, or is a hyphen, and `,`, `]` or
+    /// `}` follows immediately. YAML 1.2 does not allow that, though Kubernetes' reader does. The
+    /// place is that of its last letter. The user sees it only if it could not be rewritten for the
+    /// parser.
+    #[error("This is not valid YAML: a word between brackets ends with a colon or is a hyphen.")]
+    Lenient,
     /// A key that is a list, a mapping or null.
     #[error("This key is a list, a mapping or null; expected a plain word as the key.")]
     KeyIsNotText,
@@ -105,19 +107,6 @@ pub enum Problem {
     /// Nesting deeper than in any manifest.
     #[error("This is nested more than {} levels deep; no Kubernetes object is.", MAX_DEPTH)]
     TooDeep,
-}
-
-/// The rules in which Kubernetes' reader is more lenient than YAML 1.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Leniency {
-    /// A quoted scalar continues on a line that is not indented more than the node around it. The
-    /// place is that of its first quote.
-    #[error("the lines of this quoted text are indented too little")]
-    Indentation,
-    /// A plain scalar between brackets or braces ends with a colon, or is a hyphen, and `,`, `]` or
-    /// `}` follows immediately. The place is that of its last letter.
-    #[error("a word between brackets ends with a colon or is a hyphen")]
-    Word,
 }
 
 /// A manifest, or a part of one, that could not be read.

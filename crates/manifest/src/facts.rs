@@ -1,11 +1,14 @@
 //! Facts from texts: manifests that stand for a cluster.
 
+use engine::model::server_version::ServerVersion;
 use engine::snapshot::Snapshot;
 
 use super::error::{Problem, ReadError};
 use super::objects::{Item, read_objects};
 use super::position::Lines;
 use super::source::Source;
+use super::split::{Part, parts};
+use super::tree::Tree;
 
 /// The namespace of namespaced objects that name none, as in kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -41,7 +44,8 @@ fn lines(errors: &[ReadError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Puts the objects of `sources` into `cluster`. Kinds that no verdict depends on are ignored.
+/// Puts the objects of `sources`, and a `serverVersion` as `kubectl version` prints it, into
+/// `cluster`. Kinds that no verdict depends on are ignored.
 /// `errors` are the files that could not be opened, and `paths` names all of them in messages.
 ///
 /// # Errors
@@ -56,7 +60,9 @@ pub fn apply(
 ) -> Result<(), FactsError> {
     let read = read_objects(sources, false);
     errors.extend(read.errors);
-    let has_facts = !read.items.is_empty();
+    let server = sources.iter().find_map(server_version);
+    cluster.server = server.unwrap_or_default();
+    let has_facts = !read.items.is_empty() || server.is_some();
     for mut item in read.items {
         if item.reference.name.is_empty() {
             errors.push(nameless(sources, &item));
@@ -75,6 +81,22 @@ pub fn apply(
         return Err(FactsError::Nothing { paths: paths() });
     }
     Ok(())
+}
+
+/// The version of the API server, if one of the documents says it.
+fn server_version(source: &Source) -> Option<ServerVersion> {
+    let text = source.text().ok()?;
+    parts(&text).iter().find_map(version_in)
+}
+
+fn version_in(part: &Part<'_>) -> Option<ServerVersion> {
+    if !part.text.contains("serverVersion") {
+        return None;
+    }
+    let tree = Tree::parse(part.text).ok()??;
+    let (_, version) = tree.entry(tree.root(), "serverVersion")?;
+    let (server, _) = ServerVersion::read(tree.string(version, "gitVersion")?);
+    Some(server)
 }
 
 fn nameless(sources: &[Source], item: &Item) -> ReadError {

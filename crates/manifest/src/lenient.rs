@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use super::builder::{MAX_DEPTH, compose, narrow, quoted};
-use super::error::{Fault, Leniency, Problem};
+use super::builder::{compose, narrow};
+use super::error::{Fault, Problem};
 use super::tree::{Node, Scalar, Shape, Tree};
 
 /// The most times that one document is parsed again. Each time, one more place is rewritten.
@@ -14,13 +14,8 @@ const MOST_TIMES: usize = 500;
 /// Bytes that may be parsed again in total: twice the size of the largest file.
 const MOST_BYTES: usize = 128 << 20;
 
-/// More spaces than the lines of manifests are indented by.
-const INDENT: &str = match str::from_utf8(&[b' '; MAX_DEPTH as usize]) {
-    Ok(spaces) => spaces,
-    Err(_) => "",
-};
-
-/// A letter of the private use area, which no manifest uses.
+/// A letter of the private use area, which no manifest uses. Before it, a colon belongs to the word
+/// and a hyphen starts one.
 const LETTER: &str = "\u{e000}";
 
 impl<'t> Tree<'t> {
@@ -31,115 +26,77 @@ impl<'t> Tree<'t> {
     /// are lists, infinite numbers, aliases that multiply.
     pub fn parse(text: &'t str) -> Result<Option<Self>, Fault> {
         match compose(text) {
-            Err(Fault { at, problem: Problem::Lenient(kind) }) => rewritten(text, at, kind),
+            Err(Fault { at, problem: Problem::Lenient }) => rewritten(text, at),
             parsed => parsed,
         }
     }
 }
 
-impl Leniency {
-    /// The text that is inserted. More indentation before the first letter of a line in a quoted
-    /// scalar changes nothing. Before a letter, a colon belongs to the word and a hyphen starts
-    /// one.
-    const fn filler(self) -> &'static str {
-        match self {
-            Self::Indentation => INDENT,
-            Self::Word => LETTER,
-        }
-    }
-
-    /// The offsets at which the text is inserted for the place `at` of `text`: after the last letter
-    /// of the word, or before each further line of the quoted scalar.
-    fn spots(self, text: &str, at: usize) -> impl Iterator<Item = usize> {
-        let length = match self {
-            Self::Indentation => quoted(&text[at..]).unwrap_or_default(),
-            Self::Word => 1,
-        };
-        let bytes = text[at..at + length].bytes().enumerate();
-        let counts = move |byte| self == Self::Word || byte == b'\n';
-        bytes.filter_map(move |(inside, byte)| counts(byte).then_some(at + inside + 1))
-    }
-}
-
-/// A text that is inserted at one place.
-#[derive(Clone, Copy)]
-struct Filler {
-    /// The place, in bytes of the text as it was written.
+/// A letter that is inserted.
+struct Letter {
+    /// Its place, in bytes of the text as it was written.
     at: usize,
     /// Its end in the text that is parsed.
     end: usize,
-    kind: Leniency,
 }
 
-/// Parses `text` with fillers, first at the place `at` and then at each further place at which the
+/// Parses `text` with a letter behind the byte `at`, and behind each further byte at which the
 /// parser stops. The positions in the tree are those in `text`.
-fn rewritten(text: &str, mut at: usize, mut kind: Leniency) -> Result<Option<Tree<'_>>, Fault> {
-    let mut fillers: Vec<Filler> = Vec::new();
+fn rewritten(text: &str, mut at: usize) -> Result<Option<Tree<'_>>, Fault> {
+    let mut letters: Vec<Letter> = Vec::new();
     let mut bytes_left = MOST_BYTES;
     for _ in 0..MOST_TIMES {
-        let spots = || kind.spots(text, at);
-        let added = spots().count().saturating_mul(kind.filler().len());
-        let before = fillers.last().map_or(0, |last| last.end - last.at);
-        let again = (text.len() + before).saturating_add(added);
-        let Some(left) = bytes_left.checked_sub(again) else {
+        let Err(place) = letters.binary_search_by_key(&(at + 1), |letter| letter.at) else {
+            break;
+        };
+        letters.insert(place, Letter { at: at + 1, end: 0 });
+        let Some(left) = bytes_left.checked_sub(text.len() + letters.len() * LETTER.len()) else {
             break;
         };
         bytes_left = left;
-        let known = fillers.len();
-        fillers.extend(spots().map(|spot| Filler { at: spot, end: 0, kind }));
-        fillers.sort_by_key(|filler| filler.at);
-        fillers.dedup_by_key(|filler| filler.at);
-        if fillers.len() == known {
-            break;
-        }
-        let filled = filled(text, &mut fillers);
+        let filled = filled(text, &mut letters);
         match compose(&filled) {
-            Ok(tree) => return Ok(tree.map(|tree| moved(&tree, text, &fillers))),
+            Ok(tree) => return Ok(tree.map(|tree| moved(&tree, text, &letters))),
             Err(fault) => {
-                at = original(&fillers, fault.at);
-                match fault.problem {
-                    Problem::Lenient(next) => kind = next,
-                    problem => return Err(Fault::new(at, problem)),
+                at = original(&letters, fault.at);
+                if !matches!(fault.problem, Problem::Lenient) {
+                    return Err(Fault::new(at, fault.problem));
                 }
             }
         }
     }
-    Err(Fault::new(at, Problem::Lenient(kind)))
+    Err(Fault::new(at, Problem::Lenient))
 }
 
-/// Inserts the fillers into `text` and sets the end of each.
-fn filled(text: &str, fillers: &mut [Filler]) -> String {
-    let added: usize = fillers.iter().map(|filler| filler.kind.filler().len()).sum();
-    let mut filled = String::with_capacity(text.len() + added);
+/// Inserts the letters into `text` and sets the end of each.
+fn filled(text: &str, letters: &mut [Letter]) -> String {
+    let mut filled = String::with_capacity(text.len() + letters.len() * LETTER.len());
     let mut done = 0;
-    for filler in fillers {
-        filled += &text[done..filler.at];
-        filled += filler.kind.filler();
-        done = filler.at;
-        filler.end = filled.len();
+    for letter in letters {
+        filled += &text[done..letter.at];
+        filled += LETTER;
+        done = letter.at;
+        letter.end = filled.len();
     }
     filled += &text[done..];
     filled
 }
 
-/// The position in the original text of a position in the filled text.
-fn original(fillers: &[Filler], at: usize) -> usize {
-    let ended = fillers.partition_point(|filler| filler.end <= at);
-    let behind = match ended.checked_sub(1).map(|last| fillers[last]) {
-        Some(last) => last.at + (at - last.end),
-        None => at,
-    };
-    // The part of a filler before the position has no length in the original text.
-    fillers.get(ended).map_or(behind, |next| behind.min(next.at))
+/// The position in the original text of a position in the filled text. A position inside a letter
+/// is that of the letter.
+fn original(letters: &[Letter], at: usize) -> usize {
+    let ended = letters.partition_point(|letter| letter.end <= at);
+    let behind = at - ended * LETTER.len();
+    letters.get(ended).map_or(behind, |next| behind.min(next.at))
 }
 
-/// `tree` with the positions of `text` and without the fillers.
-fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
-    let place = |at: u32| narrow(original(fillers, at as usize));
+/// `tree` with the positions of `text` and without the letters.
+fn moved<'t>(tree: &Tree<'_>, text: &'t str, letters: &[Letter]) -> Tree<'t> {
+    let place = |at: u32| narrow(original(letters, at as usize));
     let nodes = tree.nodes.iter().map(|node| Node {
         shape: match node.shape {
             Shape::Scalar(ref scalar) => Shape::Scalar(Scalar {
-                text: Cow::Owned(without_letter(scalar, place(node.end), fillers).to_owned()),
+                text: Cow::Owned(without_letter(scalar, place(node.end), letters).to_owned()),
                 style: scalar.style,
                 tag: scalar.tag,
             }),
@@ -159,11 +116,9 @@ fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
 }
 
 /// The text of the scalar without the letter that was inserted after it.
-fn without_letter<'s>(scalar: &'s Scalar<'_>, end: u32, fillers: &[Filler]) -> &'s str {
-    let put = fillers
-        .binary_search_by_key(&(end as usize), |filler| filler.at)
-        .is_ok_and(|at| fillers[at].kind == Leniency::Word);
-    scalar.text.strip_suffix(LETTER).filter(|_| put).unwrap_or(&scalar.text)
+fn without_letter<'s>(scalar: &'s Scalar<'_>, end: u32, letters: &[Letter]) -> &'s str {
+    let is_inserted = letters.binary_search_by_key(&(end as usize), |letter| letter.at).is_ok();
+    scalar.text.strip_suffix(LETTER).filter(|_| is_inserted).unwrap_or(&scalar.text)
 }
 
 #[cfg(test)]
@@ -233,7 +188,7 @@ mod tests {
             let fault = Tree::parse(text).unwrap_err();
             assert_eq!(fault.at, 8, "{fault:?}");
             let message = fault.problem.to_string();
-            assert!(message.contains("quoted text has no end"), "{message}");
+            assert!(message.contains("unclosed quote"), "{message}");
         }
     }
 

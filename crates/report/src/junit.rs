@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use quick_junit::{NonSuccessKind, Report as Tests, TestCase, TestCaseStatus, TestSuite};
+use maud::{Markup, PreEscaped, html};
 
 use super::concise::at;
 use super::{Located, Notice, Place, Report, Severity};
@@ -14,71 +14,134 @@ use super::{Located, Notice, Place, Report, Severity};
 /// The suite of objects that came from no file.
 const CLUSTER: &str = "cluster";
 
+/// A test and its result.
+struct Test {
+    name: String,
+    result: TestResult,
+    /// The text that the test prints.
+    output: Option<String>,
+}
+
+/// The result of a test. `kind` is the attribute `type` of its element.
+enum TestResult {
+    Passed,
+    Skipped { kind: Option<&'static str>, message: String, text: Option<String> },
+    Failure { kind: &'static str, message: String, text: String },
+    Error { kind: &'static str, message: Option<String>, text: Option<String> },
+}
+
+impl Test {
+    const fn new(name: String, result: TestResult) -> Self {
+        Self { name, result, output: None }
+    }
+}
+
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let mut suites: BTreeMap<&str, Vec<TestCase>> = BTreeMap::new();
+    let xml = document(&suites(report));
+    out.write_all(xml.into_string().as_bytes())
+}
+
+/// The tests of each file.
+fn suites(report: &Report) -> BTreeMap<&str, Vec<Test>> {
+    let mut suites: BTreeMap<&str, Vec<Test>> = BTreeMap::new();
     for unread in &report.unread {
-        let cases = suites.entry(&unread.file).or_default();
-        let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-        status.set_type("unreadable");
-        status.set_description(unread.message.as_str());
-        cases.push(case(unread.place(), &unread.file, status));
+        let text = Some(unread.message.clone());
+        let result = TestResult::Error { kind: "unreadable", message: None, text };
+        suites.entry(&unread.file).or_default().push(Test::new(unread.place(), result));
     }
     for one in &report.not_judged {
-        let mut status = not_judged(report, &one.reason);
-        if let Some(command) = &one.command {
-            status.set_description(format!("Run {command}"));
-        }
-        let cases = suites.entry(&one.place).or_default();
-        cases.push(case(one.name(), &one.place, status));
+        let text = one.command.as_ref().map(|command| format!("Run {command}"));
+        let result = not_judged(report, &one.reason, text);
+        suites.entry(&one.place).or_default().push(Test::new(one.name(), result));
     }
     let mut reported: BTreeSet<(&str, String)> = BTreeSet::new();
     for notice in &report.incomplete {
         let (file, about) = (file(notice.place.as_ref()), about(notice));
-        let status = not_judged(report, &notice.text);
-        suites.entry(file).or_default().push(case(format!("{about}: incomplete"), file, status));
+        let result = not_judged(report, &notice.text, None);
+        let test = Test::new(format!("{about}: incomplete"), result);
+        suites.entry(file).or_default().push(test);
         reported.insert((file, about));
     }
     for located in &report.findings {
-        let Some(status) = status(located) else {
+        let Some(result) = result(located) else {
             continue;
         };
-        let file = file(located.place.as_ref());
-        let object = located.finding.object.to_string();
-        let name = format!("{object}: {}", located.finding.rule);
-        let mut case = case(name, file, status);
-        if Severity::of(located.finding.action) == Some(Severity::Warning) {
-            let (place, finding) = (at(located.place.as_ref()), &located.finding);
-            let text = format!("{place}warning: {}: {}", finding.rule, finding.message);
-            case.set_system_out(text);
+        let (place, finding) = (located.place.as_ref(), &located.finding);
+        let object = finding.object.to_string();
+        let mut test = Test::new(format!("{object}: {}", finding.rule), result);
+        if Severity::of(finding.action) == Some(Severity::Warning) {
+            let (rule, message) = (finding.rule, &finding.message);
+            test.output = Some(format!("{}warning: {rule}: {message}", at(place)));
         }
-        reported.insert((file, object));
-        suites.entry(file).or_default().push(case);
+        reported.insert((file(place), object));
+        suites.entry(file(place)).or_default().push(test);
     }
     for notice in &report.notices {
         let (file, about) = (file(notice.place.as_ref()), about(notice));
-        let mut case = case(format!("{about}: note"), file, TestCaseStatus::success());
-        let (place, text) = (at(notice.place.as_ref()), &notice.text);
-        case.set_system_out(format!("{place}note: {text}"));
+        let mut test = Test::new(format!("{about}: note"), TestResult::Passed);
+        test.output = Some(format!("{}note: {}", at(notice.place.as_ref()), notice.text));
         reported.insert((file, about));
-        suites.entry(file).or_default().push(case);
+        suites.entry(file).or_default().push(test);
     }
     for judged in &report.judged {
         let file = judged.file.as_deref().unwrap_or(CLUSTER);
         let object = judged.object.to_string();
-        let cases = suites.entry(file).or_default();
+        let tests = suites.entry(file).or_default();
         if !reported.contains(&(file, object.clone())) {
-            cases.push(case(object, file, TestCaseStatus::success()));
+            tests.push(Test::new(object, TestResult::Passed));
         }
     }
+    suites
+}
 
-    let mut tests = Tests::new("multi-attach-guard");
-    for (file, cases) in suites {
-        let mut suite = TestSuite::new(file);
-        suite.add_test_cases(cases);
-        tests.add_test_suite(suite);
+fn document(suites: &BTreeMap<&str, Vec<Test>>) -> Markup {
+    let count = |tests: &[Test], is_counted: fn(&TestResult) -> bool| {
+        tests.iter().filter(|test| is_counted(&test.result)).count()
+    };
+    let sum = |is_counted| -> usize { suites.values().map(|tests| count(tests, is_counted)).sum() };
+    let all = |_: &TestResult| true;
+    let skipped = |result: &TestResult| matches!(result, TestResult::Skipped { .. });
+    let errors = |result: &TestResult| matches!(result, TestResult::Error { .. });
+    let failures = |result: &TestResult| matches!(result, TestResult::Failure { .. });
+    let line = PreEscaped("\n");
+    html! {
+        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
+        testsuites name="multi-attach-guard" tests=(sum(all)) skipped=(sum(skipped))
+            failures=(sum(failures)) errors=(sum(errors)) {
+            @for (file, tests) in suites {
+                (line)
+                testsuite name=(file) tests=(tests.len()) skipped=(count(tests, skipped))
+                    failures=(count(tests, failures)) errors=(count(tests, errors)) {
+                    @for test in tests {
+                        (line)
+                        testcase name=(test.name) classname=(file) file=(file) {
+                            (element(&test.result))
+                            @if let Some(output) = &test.output { system-out { (output) } }
+                        }
+                    }
+                }
+            }
+        }
+        (line)
     }
-    let xml = tests.to_string().map_err(io::Error::other)?;
-    out.write_all(xml.as_bytes())
+}
+
+/// The element that stands in a test with that result.
+fn element(result: &TestResult) -> Markup {
+    html! {
+        @match result {
+            TestResult::Passed => {}
+            TestResult::Skipped { kind, message, text } => {
+                skipped message=(message) type=[kind] { @if let Some(text) = text { (text) } }
+            }
+            TestResult::Failure { kind, message, text } => {
+                failure message=(message) type=(kind) { (text) }
+            }
+            TestResult::Error { kind, message, text } => {
+                error message=[message] type=(kind) { @if let Some(text) = text { (text) } }
+            }
+        }
+    }
 }
 
 fn file(place: Option<&Place>) -> &str {
@@ -90,49 +153,34 @@ fn about(notice: &Notice) -> String {
     notice.object.as_ref().map_or_else(|| "policy".to_owned(), ToString::to_string)
 }
 
-fn skipped(reason: String) -> TestCaseStatus {
-    let mut status = TestCaseStatus::skipped();
-    status.set_message(reason);
-    status
-}
-
 /// The result of a test of something that was not judged, or not completely.
-fn not_judged(report: &Report, reason: &str) -> TestCaseStatus {
-    let mut status = if report.must_be_complete {
-        TestCaseStatus::non_success(NonSuccessKind::Error)
+fn not_judged(report: &Report, reason: &str, text: Option<String>) -> TestResult {
+    let (kind, message) = ("not-judged", reason.to_owned());
+    if report.must_be_complete {
+        TestResult::Error { kind, message: Some(message), text }
     } else {
-        TestCaseStatus::skipped()
-    };
-    status.set_type("not-judged");
-    status.set_message(reason);
-    status
-}
-
-fn case(name: String, file: &str, status: TestCaseStatus) -> TestCase {
-    let mut case = TestCase::new(name, status);
-    case.set_classname(file);
-    case.extra.insert("file".into(), file.into());
-    case
+        TestResult::Skipped { kind: Some(kind), message, text }
+    }
 }
 
 /// The result of a test; `None` for findings that are not reported. A warning passes, and its text
 /// is in the output.
-fn status(located: &Located) -> Option<TestCaseStatus> {
+fn result(located: &Located) -> Option<TestResult> {
     let finding = &located.finding;
     match (Severity::of(finding.action), &finding.suppressed) {
         (_, None) if located.is_new == Some(false) => {
-            Some(skipped("The earlier report has it too.".to_owned()))
+            let message = "The earlier report has it too.".to_owned();
+            Some(TestResult::Skipped { kind: None, message, text: None })
         }
-        (Some(Severity::Error), _) => {
-            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            status.set_type(finding.rule);
-            status.set_message(finding.warning());
-            let place = at(located.place.as_ref());
-            status.set_description(format!("{place}{}", finding.message));
-            Some(status)
+        (Some(Severity::Error), _) => Some(TestResult::Failure {
+            kind: finding.rule,
+            message: finding.brief.clone(),
+            text: format!("{}{}", at(located.place.as_ref()), finding.message),
+        }),
+        (Some(Severity::Warning), _) => Some(TestResult::Passed),
+        (None, Some(reason)) => {
+            Some(TestResult::Skipped { kind: None, message: reason.to_string(), text: None })
         }
-        (Some(Severity::Warning), _) => Some(TestCaseStatus::success()),
-        (None, Some(reason)) => Some(skipped(reason.to_string())),
         (None, None) => None,
     }
 }

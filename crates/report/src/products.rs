@@ -5,9 +5,11 @@ use serde::Serialize;
 
 use engine::model::access_mode::AccessMode;
 use engine::model::storage_class::StorageClass;
+use engine::model::words::nearest;
 use engine::snapshot::Lookup;
 use engine::storage::{
-    Catalog, CatalogError, ClassModes, ClassSummary, Listed, ModeSummary, likely_classes, listing,
+    Catalog, CatalogError, ClassModes, ClassSummary, Listed, ModeSummary, known_classes,
+    likely_classes, listing,
 };
 
 /// A product, or a class that a distribution creates.
@@ -47,33 +49,51 @@ pub fn all(catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
     Ok(products.collect())
 }
 
-/// The products with this name: the driver of that name; otherwise the classes to which
-/// distributions give that name; otherwise the products whose names have all its words.
+/// The products with this name, the likeliest first: the driver of that name; otherwise the classes
+/// to which distributions give that name; otherwise the products that are [`called`] so; otherwise
+/// those of the classes whose names begin with it.
 ///
 /// # Errors
 /// The same as for [`all`].
 pub fn named(name: &str, catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
-    let driver = catalog.get(name).map(|entry| &entry.name);
-    let classes = match driver {
-        Some(_) => vec![class_of(name)],
-        None => likely_classes(name).to_vec(),
+    let spelled = letters(name);
+    let known = known_classes().iter();
+    let classes: Vec<StorageClass> = match likely_classes(name) {
+        _ if catalog.get(name).is_some() => vec![class_of(name)],
+        [] => known
+            .clone()
+            .filter(|class| letters(&class.metadata.name) == spelled)
+            .cloned()
+            .collect(),
+        likely => likely.to_vec(),
     };
-    let mut products = Vec::new();
-    for listed in listing()? {
-        let own =
-            classes.iter().filter(|class| *driver.unwrap_or(&class.provisioner) == listed.name);
-        products.extend(own.map(|class| Product::new(catalog, listed.clone(), class)));
-    }
+    let mut products = of_classes(&classes, catalog)?;
     if products.is_empty() {
-        products = all(catalog)?;
-        products.retain(|product| {
-            let title = product.summary.title.as_deref().unwrap_or_default();
-            is_called(name, &[&product.summary.provisioner, title])
-        });
+        products = called(name, all(catalog)?, |product| &product.summary);
         // If a product exists in several generations, only the current ones remain.
         if products.iter().any(|product| product.listed.is_current()) {
             products.retain(|product| product.listed.is_current());
         }
+    }
+    if products.is_empty() && !spelled.is_empty() {
+        let begin = known.filter(|class| letters(&class.metadata.name).starts_with(&spelled));
+        products =
+            of_classes(&begin.map(|class| class_of(class.driver())).collect::<Vec<_>>(), catalog)?;
+    }
+    Ok(products)
+}
+
+/// The products that make the volumes of these classes, in this order; equal ones once.
+fn of_classes(classes: &[StorageClass], catalog: &Catalog) -> Result<Vec<Product>, CatalogError> {
+    let listing = listing()?;
+    let mut products: Vec<Product> = Vec::new();
+    for class in classes {
+        let entry = catalog.get(class.driver());
+        let listed =
+            listing.iter().find(|listed| entry.is_some_and(|entry| entry.name == listed.name));
+        let product = listed.map(|listed| Product::new(catalog, listed.clone(), class));
+        let is_new = |new: &Product| products.iter().all(|known| known.summary != new.summary);
+        products.extend(product.filter(is_new));
     }
     Ok(products)
 }
@@ -83,19 +103,66 @@ fn class_of(provisioner: &str) -> StorageClass {
     StorageClass { provisioner: provisioner.into(), ..StorageClass::default() }
 }
 
-/// Whether each word of `name` is the start of a word in `known`.
-pub fn is_called(name: &str, known: &[&str]) -> bool {
-    let words = |text: &str| -> Vec<String> {
-        text.to_lowercase()
-            .split(|letter: char| !letter.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .map(str::to_owned)
-            .collect()
+/// The driver, the class or the product that `name` was most likely meant to be.
+pub fn meant(name: &str, catalog: &Catalog) -> Option<String> {
+    // A likeness of 0.8 allows one other letter in three; among hundreds of names, some are as like
+    // as that to any longer word.
+    let least = if name.chars().count() > 4 { 0.9 } else { 0.8 };
+    let products = all(catalog).unwrap_or_default();
+    let classes = known_classes().iter().map(|class| class.metadata.name.as_str());
+    let drivers = products.iter().map(|product| product.summary.provisioner.as_str());
+    let titles = products.iter().filter_map(|product| product.summary.title.as_deref());
+    let titles = titles.map(|title| title.split_once(" (").map_or(title, |(before, _)| before));
+    nearest(name, drivers.chain(titles).chain(classes), least).map(str::to_owned)
+}
+
+/// Those of `all` whose names have a word that begins with each word of `name`, first those whose
+/// names begin so; if there are none, those whose names have its letters from the start of a word
+/// on, however they are separated.
+pub fn called<T>(name: &str, mut all: Vec<T>, summary: impl Fn(&T) -> &ClassSummary) -> Vec<T> {
+    let (wanted, spelled) = (words(name), letters(name));
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let names = |one: &T| -> Vec<Vec<String>> {
+        let ClassSummary { class, provisioner, title, .. } = summary(one);
+        let title = title.as_deref().unwrap_or_default();
+        [class, provisioner, title].map(words).into()
     };
-    let known: Vec<String> = known.iter().flat_map(|text| words(text)).collect();
-    let wanted = words(name);
-    let is_known = |word: &String| known.iter().any(|other| other.starts_with(word.as_str()));
-    !wanted.is_empty() && wanted.iter().all(is_known)
+    let begins = |known: &str, word: &String| known.starts_with(word.as_str());
+    let has_words = |one: &T| {
+        let known = names(one).concat();
+        wanted.iter().all(|word| known.iter().any(|other| begins(other, word)))
+    };
+    if !all.iter().any(has_words) {
+        let is_spelled = |known: &Vec<String>| {
+            (0..known.len()).any(|first| known[first..].concat().starts_with(&spelled))
+        };
+        all.retain(|one| names(one).iter().any(is_spelled));
+        return all;
+    }
+    all.retain(has_words);
+    all.sort_by_key(|one| {
+        !names(one).iter().any(|known| {
+            known.len() >= wanted.len()
+                && known.iter().zip(&wanted).all(|(other, word)| begins(other, word))
+        })
+    });
+    all
+}
+
+/// The words of a name, in small letters.
+fn words(name: &str) -> Vec<String> {
+    name.to_lowercase()
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A name without capitals and without what separates its words.
+fn letters(name: &str) -> String {
+    words(name).concat()
 }
 
 /// Lists the products, one per line.
@@ -219,12 +286,47 @@ mod tests {
             ("ebs", &["ebs.csi.aws.com", "ebs.csi.eks.amazonaws.com", "csi.block.xsky.com"]),
             ("Azure Disk", &["disk.csi.azure.com", "localdisk.csi.acstor.io"]),
             ("longhorn", &["driver.longhorn.io"]),
+            ("azureDisk", &["disk.csi.azure.com"]),
+            ("digital ocean", &["dobs.csi.digitalocean.com"]),
+            ("hcloud", &["csi.hetzner.cloud"]),
+            ("Rook Ceph Block", &["rook-ceph.rbd.csi.ceph.com"]),
+            ("csi-disk", &["everest-csi-provisioner"]),
+            ("alicloud", &["diskplugin.csi.alibabacloud.com"]),
+            // The likeliest first, and equal ones once.
+            ("standard-rwo", &["pd.csi.storage.gke.io", "disk.csi.azure.com"]),
+            ("managed-csi", &["disk.csi.azure.com"]),
+            (
+                "standard",
+                &[
+                    "kubernetes.io/gce-pd",
+                    "kubernetes.io/cinder",
+                    "rancher.io/local-path",
+                    "k8s.io/minikube-hostpath",
+                ],
+            ),
             ("rook.rbd.csi.ceph.com", &["rook.rbd.csi.ceph.com"]),
             ("no such storage", &[]),
             ("", &[]),
             ("*", &[]),
         ] {
             assert_eq!(found(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_slip_is_understood_and_nonsense_is_not() {
+        for (name, expected) in [
+            ("longhron", Some("longhorn")),
+            ("gp4", Some("gp3")),
+            ("Azure Dsk", Some("Azure Disk")),
+            ("ebs.csi.aws.co", Some("ebs.csi.aws.com")),
+            ("rook-cephs", Some("rook-cephfs")),
+            ("no_such_storage", None),
+            ("fast", None),
+            ("", None),
+        ] {
+            let found = meant(name, Catalog::embedded().unwrap());
+            assert_eq!(found.as_deref(), expected, "{name}");
         }
     }
 

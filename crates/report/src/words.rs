@@ -378,11 +378,12 @@ pub(super) fn amount(number: usize, what: &str) -> String {
     }
 }
 
-/// Wraps the text to lines of `width` characters; longer words are not broken.
+/// Wraps the text to lines of `width` characters. Longer words are not broken, and neither is what
+/// stands between backticks: a command is pasted into a shell.
 pub(super) fn folded(text: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut length = 0;
-    for word in text.split_whitespace() {
+    for word in words(text) {
         let letters = word.chars().count();
         if length > 0 && length + 1 + letters > width {
             lines.push('\n');
@@ -397,9 +398,37 @@ pub(super) fn folded(text: &str, width: usize) -> String {
     lines
 }
 
+/// The words of a text. What stands between two backticks is part of one word.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut further = text.matches('`').count();
+    let mut is_code = false;
+    let ends = move |letter: char| {
+        if letter == '`' {
+            further -= 1;
+            // The last backtick opens nothing.
+            is_code = !is_code && further > 0;
+        }
+        letter.is_whitespace() && !is_code
+    };
+    text.split(ends).filter(|word| !word.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::amount;
+    use super::{amount, folded};
+
+    #[test]
+    fn what_stands_between_backticks_is_one_word() {
+        for (text, expected) in [
+            ("one two  three", "one two\nthree"),
+            ("see `a b c d e`. Then go", "see\n`a b c d e`.\nThen go"),
+            ("(`a b`, `c d e`)", "(`a b`,\n`c d e`)"),
+            ("a ` which closes nothing", "a ` which\ncloses\nnothing"),
+            ("`a b` and ` c d e f g", "`a b` and\n` c d e f\ng"),
+        ] {
+            assert_eq!(folded(text, 9), expected);
+        }
+    }
 
     #[test]
     fn names_of_files_have_no_plural() {

@@ -18,6 +18,7 @@ use tower::layer::layer_fn;
 
 use super::status::Statuses;
 use super::watch::root_cause;
+use engine::model::server_version::ServerVersion;
 
 /// The timeout for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -96,20 +97,37 @@ pub enum ConnectError {
     },
 }
 
-/// Requests the API server's version, for callers that do not want to wait for it to come up.
+/// Requests the API server's version, for callers that do not want to wait for it to come up. The
+/// second value is a sentence if the behaviour of that version is not known.
 ///
 /// # Errors
 ///
 /// Fails if the API server does not respond by `deadline`. A refusal is a response.
-pub async fn reach(config: &Config, deadline: Instant) -> Result<(), ConnectError> {
+pub async fn reach(
+    config: &Config,
+    deadline: Instant,
+) -> Result<(ServerVersion, Option<String>), ConnectError> {
     let url = config.cluster_url.to_string();
     let client = client(config.clone())?;
-    let reason = match timeout_at(deadline, client.apiserver_version()).await {
-        Ok(Ok(_) | Err(kube::Error::Api(_))) => return Ok(()),
+    let reason = match timeout_at(deadline, server_version(&client)).await {
+        Ok(Ok(version)) => return Ok(version),
         Ok(Err(error)) => root_cause(&error),
         Err(_) => "no answer in time".to_owned(),
     };
     Err(ConnectError::NoAnswer { url, reason })
+}
+
+/// The version of the API server, and a sentence if its behaviour is not known. A refusal is a
+/// version that is not known.
+pub(super) async fn server_version(
+    client: &Client,
+) -> Result<(ServerVersion, Option<String>), kube::Error> {
+    match client.apiserver_version().await {
+        Ok(info) => Ok(ServerVersion::read(&info.git_version)),
+        Err(kube::Error::SerdeError(_)) => Ok(ServerVersion::read("")),
+        Err(kube::Error::Api(_)) => Ok((ServerVersion::default(), None)),
+        Err(error) => Err(error),
+    }
 }
 
 impl Access {

@@ -232,6 +232,11 @@ fn router(state: Arc<State>) -> axum::Router {
 
 async fn answer(state: &State, uri: &Uri) -> Response<Body> {
     let path = uri.path().to_owned();
+    if path == "/version" {
+        let version = json!({"major": "1", "minor": "38+", "gitVersion": "v1.38.0-beta.0", "gitCommit": "",
+            "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "", "platform": ""});
+        return json_response(StatusCode::OK, &version);
+    }
     let query: HashMap<&str, &str> = uri
         .query()
         .unwrap_or_default()

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use engine::model::object::ObjectKind;
 use engine::snapshot::{LiveLookups, Lookup, LookupRequest, Overlay, Snapshot, Usage, View};
 
-use super::connect::{Access, listening_client};
+use super::connect::{Access, listening_client, server_version};
 use super::list::{Listed, Lists};
 use super::lock;
 use super::lookup::{Freshness, ObjectLookup};
@@ -24,6 +24,9 @@ use super::watch::follow;
 /// The time between two attempts to find a usable configuration. A kubeconfig is a local file, so
 /// this is cheap.
 const CONFIG_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The time between two questions for the API server's version.
+const VERSION_INTERVAL: Duration = Duration::from_secs(600);
 
 /// The number of times that a judgement is repeated because it misses objects. Usually once is
 /// enough, unless the objects found refer to others, as a claim does to its volume.
@@ -428,6 +431,10 @@ async fn run(origin: ConnectBy, shared: Arc<Shared>) {
     *lock(&shared.unreachable) = None;
     let client = shared.client.get_or_init(|| client);
     let mut watches = JoinSet::new();
+    {
+        let (client, shared) = (client.clone(), Arc::clone(&shared));
+        watches.spawn(async move { follow_version(&client, &shared.cluster).await });
+    }
     for kind in shared.statuses.watched() {
         let (client, shared) = (client.clone(), Arc::clone(&shared));
         watches.spawn(async move {
@@ -435,6 +442,26 @@ async fn run(origin: ConnectBy, shared: Arc<Shared>) {
         });
     }
     watches.join_all().await;
+}
+
+/// Keeps the version of the API server up to date, because an upgrade restarts it and not this
+/// program.
+async fn follow_version(client: &Client, cluster: &SnapshotStore) {
+    let mut last = None;
+    loop {
+        let interval = match server_version(client).await {
+            Ok((server, remark)) => {
+                cluster.write().server = server;
+                if last != remark {
+                    remark.iter().for_each(|remark| tracing::warn!("{remark}"));
+                    last = remark;
+                }
+                VERSION_INTERVAL
+            }
+            Err(_) => CONFIG_INTERVAL,
+        };
+        sleep(interval).await;
+    }
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub enum SnapshotError {
     Fact(#[from] serde_json::Error),
 }
 
-/// Writes the objects of the [`KINDS`], each kind sorted by name, so that two snapshots of one
+/// Writes the version of the API server and the objects of the [`KINDS`], each kind sorted by name, so that two snapshots of one
 /// cluster compare line by line. Class parameters that may be secrets are replaced by `REDACTED`.
 /// `printable` turns the YAML of a document, and the value behind it, into the text to write.
 ///
@@ -68,6 +68,11 @@ pub fn write(
         }
     }
     manifests.sort_unstable_by_key(|(key, _)| *key);
+    // As `kubectl version` prints it.
+    if let Some(server) = cluster.server.git_version() {
+        let version = json!({"serverVersion": {"gitVersion": server}});
+        write!(out, "---\n{}", printable(serde_saphyr::to_string(&version)?, &version))?;
+    }
     for (_, manifest) in manifests {
         let document = printable(serde_saphyr::to_string(&manifest)?, &manifest);
         write!(out, "---\n{document}")?;

@@ -4,6 +4,7 @@ use serde::de::DeserializeSeed;
 use super::*;
 use crate::facts;
 use engine::model::object::{Object, ObjectKind};
+use engine::model::server_version::ServerVersion;
 
 const WORDS: &str = "yes off y null ~ true 0755 0x1F 1_000 1e3 .5 - 2020-01-01 12:30:45 << = ' \" \\ \
     *a &a !x {a} [ --- é @ ` %a ?";
@@ -138,6 +139,16 @@ proptest! {
             prop_assert!(read.contains(object), "{:?} in {}", object, text);
         }
     }
+}
+
+#[test]
+fn a_snapshot_says_the_version_of_the_api_server() {
+    let mut cluster = Snapshot::complete();
+    (cluster.server, _) = ServerVersion::read("v1.38.2");
+    let text = snapshot(&cluster);
+    let read = facts::load(&["-".into()], &mut text.as_bytes()).unwrap();
+    assert_eq!(read.server, cluster.server, "{text}");
+    assert!(read.server.recreates_stateful_sets(), "{text}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::cluster::ClusterArgs;
 use super::error::CommandError;
 use super::output::{ReportArgs, complain, write_report};
 use ::check::{Edits, Hints, Parsed, parse, unused_exemptions};
+use doctor::diagnosis::command;
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
 use engine::verdict::EffectivePolicy;
@@ -273,6 +274,7 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
         let place = unread.place();
         complain(&format!("{}: {}", safe::line(&place), unread.message));
     }
+    options.paths.iter().filter_map(|path| instead(path)).for_each(|advice| complain(&advice));
     if options.is_filter() || (is_for_people(options.report.format) && options.edits()) {
         write_report(report, &options.report, io::stderr().lock())?;
     } else {
@@ -288,6 +290,21 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CommandError> {
     }
     let is_blind = !report.unread.is_empty() || (is_empty && options.fail_if_no_objects);
     Ok(options.report.exit_code(report, is_blind))
+}
+
+/// What to do instead with a path that holds no manifest: a URL or a packaged chart.
+fn instead(path: &Path) -> Option<String> {
+    let text = path.to_string_lossy();
+    let is_packaged = [".tgz", ".tar.gz"].iter().any(|ending| text.ends_with(ending));
+    let (what, program) = if text.contains("://") && !path.exists() {
+        ("Nothing is read from a URL", "curl -fsSL")
+    } else if is_packaged {
+        ("helm renders a packaged chart", "helm template")
+    } else {
+        return None;
+    };
+    let program = command::line(program, &[text]);
+    Some(format!("{what}: `{program} | multi-attach-guard check -`."))
 }
 
 /// Explains why nothing was judged.

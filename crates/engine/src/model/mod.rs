@@ -27,6 +27,7 @@ pub mod resource;
 pub mod runtime_class;
 pub mod selector;
 mod ser;
+pub mod server_version;
 pub mod storage_class;
 pub mod strategy;
 mod strategy_reader;

@@ -71,6 +71,26 @@ pub fn some(mut items: Vec<String>) -> String {
     listed(&items, "and")
 }
 
+/// The likeness of a word of a short list and of what was meant to be it: it allows a slip or two
+/// in a short word and excludes unrelated words.
+pub const OF_FEW: f64 = 0.7;
+
+/// The known word that `written` was most likely meant to be, without regard to case. Their likeness
+/// is more than `least`.
+pub fn nearest<'k>(
+    written: &str,
+    known: impl IntoIterator<Item = &'k str>,
+    least: f64,
+) -> Option<&'k str> {
+    let written = written.to_lowercase();
+    known
+        .into_iter()
+        .map(|word| (strsim::jaro_winkler(&written, &word.to_lowercase()), word))
+        .filter(|(likeness, _)| *likeness > least)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, word)| word)
+}
+
 /// The text, or its beginning and a sign that there is more.
 pub fn cut(text: &str, length: usize) -> String {
     if text.chars().nth(length).is_none() {

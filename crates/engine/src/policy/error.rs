@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_saphyr::{DefaultMessageFormatter, Error as YamlError, Localizer, Location};
 
-use crate::model::words::listed;
+use crate::model::words::{OF_FEW, listed, nearest};
 
 /// A policy file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,22 +105,10 @@ impl Localizer for Bare {
 
 fn unknown(written: &str, known: &[&str]) -> String {
     let all = listed(known, "and");
-    match nearest(written, known) {
+    match nearest(written, known.iter().copied(), OF_FEW) {
         Some(near) => {
             format!("\"{written}\" is not known here; did you mean \"{near}\"? Known are {all}")
         }
         None => format!("\"{written}\" is not known here; known are {all}"),
     }
-}
-
-/// The known word that `written` was most likely meant to be. A likeness of 0.7 allows a slip or
-/// two in a short word and excludes unrelated words.
-pub(super) fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
-    let written = written.to_lowercase();
-    known
-        .iter()
-        .map(|word| (strsim::jaro_winkler(&written, &word.to_lowercase()), *word))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, word)| word)
 }

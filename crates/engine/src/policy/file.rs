@@ -12,6 +12,7 @@ use serde_saphyr::Spanned;
 
 use crate::analysis::Certainty;
 use crate::model::Text;
+use crate::model::de::nullable;
 use crate::model::selector::{Operator, Requirement};
 use crate::model::workload::WorkloadKind;
 use crate::rules::{Outcome, codes};
@@ -41,17 +42,23 @@ static KINDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
+    #[serde(deserialize_with = "nullable")]
     defaults: Section,
     nodes: Option<Nodes>,
+    #[serde(deserialize_with = "nullable")]
     namespaces: Vec<Entry>,
+    #[serde(deserialize_with = "nullable")]
     exemptions: Vec<Spanned<Exemption>>,
+    #[serde(deserialize_with = "nullable")]
     provisioners: Vec<Spanned<ProvisionerOverride>>,
+    #[serde(deserialize_with = "nullable")]
     fencing: Fencing,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Fencing {
+    #[serde(deserialize_with = "nullable")]
     accounts: Vec<AccountGlob>,
 }
 
@@ -59,9 +66,9 @@ struct Fencing {
 #[serde(deny_unknown_fields)]
 struct Entry {
     r#match: Spanned<Match>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nullable")]
     outcomes: BTreeMap<Outcome, Action>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nullable")]
     rules: BTreeMap<Rule, Action>,
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
@@ -69,21 +76,25 @@ struct Entry {
     existing: Option<Strictness>,
     #[serde(rename = "too-complex")]
     too_complex: Option<Strictness>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nullable")]
     certainty: BTreeMap<Certainty, Action>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Match {
+    #[serde(deserialize_with = "nullable")]
     names: Vec<Glob>,
+    #[serde(deserialize_with = "nullable")]
     selector: Selector,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 struct Selector {
+    #[serde(deserialize_with = "nullable")]
     match_labels: BTreeMap<Text, Text>,
+    #[serde(deserialize_with = "nullable")]
     match_expressions: Vec<Spanned<Expression>>,
 }
 
@@ -93,7 +104,7 @@ struct Expression {
     key: Text,
     #[serde(with = "Comparison")]
     operator: Operator,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nullable")]
     values: Box<[Text]>,
 }
 

@@ -26,6 +26,7 @@ pub use overrides::{OverrideSource, PassedOver, ignored_rules, ignoring};
 
 use crate::analysis::Certainty;
 use crate::model::Text;
+use crate::model::de::nullable;
 use crate::rules::{Hazard, Outcome, codes};
 use crate::storage::ProvisionerOverride;
 use file::{Kind, Rule};
@@ -133,7 +134,9 @@ const fn at_most(certainty: Certainty) -> Action {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Section {
+    #[serde(deserialize_with = "nullable")]
     outcomes: BTreeMap<Outcome, Action>,
+    #[serde(deserialize_with = "nullable")]
     rules: BTreeMap<Rule, Action>,
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
@@ -141,6 +144,7 @@ struct Section {
     existing: Option<Strictness>,
     #[serde(rename = "too-complex")]
     too_complex: Option<Strictness>,
+    #[serde(deserialize_with = "nullable")]
     certainty: BTreeMap<Certainty, Action>,
 }
 

@@ -9,10 +9,9 @@ use json_patch::Patch;
 use serde_json::Value;
 
 use super::action::{Action, RemedyChoice};
-use super::error::nearest;
 use super::{Suppressed, SuppressedBy, Target, keys};
 use crate::model::labels::Labels;
-use crate::model::words::{cut, listed};
+use crate::model::words::{OF_FEW, cut, listed, nearest};
 use crate::remedy::edit;
 use crate::rules::codes;
 
@@ -65,7 +64,7 @@ fn known_word<T: Copy + AsRef<str>, const N: usize>(
     let known = words.iter().find(|word| word.as_ref() == value.trim());
     if known.is_none() {
         let words = words.each_ref().map(T::as_ref);
-        let what = match nearest(value.trim(), &words) {
+        let what = match nearest(value.trim(), words, OF_FEW) {
             Some(meant) => format!("known; did you mean \"{meant}\"?"),
             None => format!("{}.", listed(&words, "or")),
         };
@@ -76,7 +75,7 @@ fn known_word<T: Copy + AsRef<str>, const N: usize>(
 
 /// The message about an entry of the `ignore` list that is no rule.
 fn unknown_rule(rule: &str) -> String {
-    let end = match nearest(rule, &codes::ALL) {
+    let end = match nearest(rule, codes::ALL, OF_FEW) {
         Some(meant) => format!("; did you mean \"{meant}\"?"),
         None => ".".to_owned(),
     };

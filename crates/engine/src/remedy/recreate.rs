@@ -4,10 +4,12 @@ use json_patch::Patch;
 use serde_json::{Map, Value, json};
 
 use super::{Remedy, edit};
+use crate::analysis::Analysis;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::codes;
 
-const KINDS: &[WorkloadKind] = &[WorkloadKind::Deployment, WorkloadKind::DeploymentConfig];
+const KINDS: &[WorkloadKind] =
+    &[WorkloadKind::Deployment, WorkloadKind::DeploymentConfig, WorkloadKind::StatefulSet];
 
 /// The rules about rollouts, whose hazards end if the old pod stops first.
 pub(super) const OF_ROLLOUTS: &[&str] = &[
@@ -18,21 +20,26 @@ pub(super) const OF_ROLLOUTS: &[&str] = &[
     codes::CO_LOCATION_IMPOSSIBLE,
 ];
 
-/// Whether the kind has the strategy.
+/// Whether every API server knows the strategy for the kind.
 pub(super) fn suits(kind: WorkloadKind) -> bool {
-    KINDS.contains(&kind)
+    KINDS.contains(&kind) && kind != WorkloadKind::StatefulSet
 }
 
 pub(super) const REMEDY: Remedy = Remedy {
     name: "recreate",
     cost: "Each rollout has a short downtime, and a new pod on another node waits a moment until the volume is detached from the old one.",
-    change: "set spec.strategy to {type: Recreate}",
-    effect: "spec.strategy was set to Recreate",
+    change: "set the strategy to {type: Recreate}",
+    effect: "the strategy was set to Recreate",
     cures: OF_ROLLOUTS,
     kinds: KINDS,
-    works: |_| true,
+    works,
     patch,
 };
+
+/// Whether the API server accepts the strategy for the kind.
+fn works(analysis: &Analysis<'_>) -> bool {
+    suits(analysis.workload.kind) || analysis.facts.view.server().recreates_stateful_sets()
+}
 
 /// The strategy is replaced as a whole, because the API server refuses `rollingUpdate` beside
 /// `Recreate`.

@@ -103,7 +103,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         ),
     };
     let first = messages::first_of(analysis.volumes_in_one_place());
-    let stop_first = strategies::stop_first(analysis.workload);
+    let stop_first = strategies::stop_first(analysis);
     found.push(Hazard {
         field_path: contradiction.field,
         volumes: messages::names(analysis.volumes_in_one_place()),

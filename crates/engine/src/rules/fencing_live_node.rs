@@ -40,9 +40,9 @@
 //! controller, not by its status in Kubernetes. A minute after its last sign of life the same
 //! request passes.
 //!
-//! To take a live node out of service, drain it (`kubectl drain NODE --ignore-daemonsets
-//! --delete-emptydir-data`): its volumes are unmounted, then detached, and then the Node can be
-//! deleted. To get a volume off it, delete the pod that uses it.
+//! To take a live node out of service, drain it with
+//! `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data`: its volumes are unmounted, then
+//! detached, and then the Node can be deleted. To get a volume off it, delete the pod that uses it.
 //!
 //! If you know better, say so on the Node or the VolumeAttachment that you change, for as long as
 //! it takes. The guard refuses the reason below: write how you know it in its place.

@@ -33,15 +33,17 @@
 //!
 //! # What to do
 //!
-//! In a manifest, replace the whole strategy with `{type: Recreate}`. In a live Deployment, remove
-//! the block once: `kubectl -n NAMESPACE patch deployment NAME --type=merge -p
-//! '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'`. Then every way of applying
-//! `{type: Recreate}` passes. `rollingUpdate: null` in the manifest does not help with server-side
-//! apply: only the API server owns the block. `RollingUpdate` with `maxSurge: 0` and
-//! `maxUnavailable: 1` always passes. The webhook does all that by itself.
+//! In a manifest, replace the whole strategy with `{type: Recreate}`. In a live Deployment or
+//! StatefulSet, remove the block once:
 //!
-//! For a StatefulSet the command is `kubectl -n NAMESPACE patch sts NAME --type=merge -p
-//! '{"spec":{"updateStrategy":{"type":"Recreate","rollingUpdate":null}}}'`.
+//! ```sh
+//! kubectl -n NAMESPACE patch deployment NAME --type=merge -p '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'
+//! kubectl -n NAMESPACE patch sts NAME --type=merge -p '{"spec":{"updateStrategy":{"type":"Recreate","rollingUpdate":null}}}'
+//! ```
+//!
+//! Then every way of applying `{type: Recreate}` passes. `rollingUpdate: null` in the manifest does
+//! not help with server-side apply: only the API server owns the block. `RollingUpdate` with
+//! `maxSurge: 0` and `maxUnavailable: 1` always passes. The webhook does all that by itself.
 //!
 //! # Claims
 //!

@@ -58,6 +58,8 @@
 //! * `strategy: {type: Recreate}`. The old pod stops first: a short downtime at each rollout.
 //! * With one replica, `RollingUpdate` with `maxSurge: 0` and `maxUnavailable: 1`, for the same
 //!   result. A Rollout has no `Recreate`; this works in a canary without `trafficRouting`.
+//! * For a StatefulSet since Kubernetes 1.38, `updateStrategy: {type: Recreate}`; before, scale to 0,
+//!   and up again after the update.
 //! * Required pod affinity of the pods to themselves on `kubernetes.io/hostname`, unless something
 //!   of their own keeps them apart.
 //! * A ReadWriteMany volume.
@@ -151,7 +153,7 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
     let first = messages::first_of(analysis.exclusive());
     let eligible = &analysis.placement.eligible;
     let order = strategies::order(analysis.workload, room);
-    let stop_first = strategies::stop_first(analysis.workload);
+    let stop_first = strategies::stop_first(analysis);
     let step = strategies::stop_first_in_brief(analysis);
     Hazard {
         what: format!(
@@ -208,7 +210,7 @@ fn moving(analysis: &Analysis<'_>, moved: &PlacementChange, room: Room, deadlock
     Hazard {
         certainty,
         what: format!("{seen}; {order}, so the rollout can never finish."),
-        advice: format!("{}{when}.", strategies::stop_first(analysis.workload)),
+        advice: format!("{}{when}.", strategies::stop_first(analysis)),
         brief: format!("{claim}: {moves}; {step}"),
         ..RULE.hazard(Outcome::Deadlock)
     }

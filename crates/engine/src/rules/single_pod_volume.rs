@@ -114,7 +114,7 @@ fn rollout(analysis: &Analysis<'_>) -> Hazard {
         what: format!(
             "{volumes}, which only one pod in the whole cluster may use at a time; {strategy} starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish."
         ),
-        advice: format!("{}.{no_affinity}", strategies::stop_first(workload)),
+        advice: format!("{}.{no_affinity}", strategies::stop_first(analysis)),
         brief: format!("{first} is ReadWriteOncePod: rollouts never end without {other}"),
         ..RULE.hazard(Outcome::Deadlock)
     }

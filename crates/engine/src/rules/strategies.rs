@@ -106,8 +106,14 @@ pub fn pods_at_once(workload: &Workload, view: View<'_>) -> String {
 }
 
 /// The advice to stop every old pod before a new one starts, as the beginning of a sentence.
-pub(super) const fn stop_first(workload: &Workload) -> &'static str {
+pub(super) fn stop_first(analysis: &Analysis<'_>) -> &'static str {
+    let workload = analysis.workload;
     match (workload.kind, &workload.strategy, workload.replicas) {
+        (WorkloadKind::StatefulSet, ..)
+            if analysis.facts.view.server().recreates_stateful_sets() =>
+        {
+            "Set spec.updateStrategy to {type: Recreate}"
+        }
         (WorkloadKind::StatefulSet | WorkloadKind::CloneSet, _, 2..)
         | (WorkloadKind::StatefulSet, ..) => "Scale to 0 before the update, and up again after it",
         (WorkloadKind::CloneSet | WorkloadKind::DaemonSet, ..) => {
@@ -133,7 +139,7 @@ pub(super) const fn stop_first(workload: &Workload) -> &'static str {
 pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>) -> String {
     let workload = analysis.workload;
     if !analysis.replicas_share_exclusive() {
-        return in_brief(workload).to_owned();
+        return in_brief(analysis).to_owned();
     }
     let and = match (workload.kind, &workload.strategy) {
         (WorkloadKind::Rollout, Strategy::SideBySide(_)) => "canary with maxSurge 0",
@@ -145,8 +151,14 @@ pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>) -> String {
 }
 
 /// As `stop_first`, in a few words.
-pub(super) const fn in_brief(workload: &Workload) -> &'static str {
+pub(super) fn in_brief(analysis: &Analysis<'_>) -> &'static str {
+    let workload = analysis.workload;
     match (workload.kind, &workload.strategy, workload.replicas) {
+        (WorkloadKind::StatefulSet, ..)
+            if analysis.facts.view.server().recreates_stateful_sets() =>
+        {
+            "use Recreate"
+        }
         (WorkloadKind::StatefulSet, ..)
         | (WorkloadKind::Rollout | WorkloadKind::CloneSet, _, 2..) => "scale to 0 first",
         (WorkloadKind::Rollout, Strategy::SideBySide(_), _) => "use canary with maxSurge 0",

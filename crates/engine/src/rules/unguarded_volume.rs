@@ -166,12 +166,12 @@ fn rollout(analysis: &Analysis<'_>, driver: ByDriver) -> Option<Clash> {
                 }
             }
             (_, ByDriver::AdmitsSecondNode) => "Scale to 0 before the update",
-            _ => strategies::stop_first(workload),
+            _ => strategies::stop_first(analysis),
         },
         brief: match (workload.kind, driver) {
             (WorkloadKind::Deployment | WorkloadKind::DeploymentConfig, _) => "use Recreate",
             (_, ByDriver::AdmitsSecondNode) => "scale to 0 first",
-            _ => strategies::in_brief(workload),
+            _ => strategies::in_brief(analysis),
         },
     })
 }

@@ -39,8 +39,9 @@
 //! # Silent on
 //!
 //! The types that the API server knows for the kind, and none at all, which means
-//! `RollingUpdate`. `Recreate` in a StatefulSet, which Kubernetes 1.37 knows behind the feature
-//! gate `StatefulSetRecreateStrategy` (KEP-3541).
+//! `RollingUpdate`. `Recreate` in a StatefulSet, unless the API server is older than 1.37: version
+//! 1.37 has it behind the feature gate `StatefulSetRecreateStrategy` (KEP-3541), and since 1.38 it
+//! is on. Files name no version; `--facts` does, as `snapshot` writes it.
 
 use super::{Hazard, On, Outcome, Rule, strategies};
 use crate::analysis::Analysis;
@@ -63,7 +64,12 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let field = strategies::field(workload);
     let known = match workload.kind {
         WorkloadKind::Deployment => ["Recreate", "RollingUpdate"],
-        WorkloadKind::StatefulSet if word == "Recreate" => return,
+        WorkloadKind::StatefulSet
+            if word == "Recreate"
+                && !analysis.facts.view.server().refuses_to_recreate_stateful_sets() =>
+        {
+            return;
+        }
         WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => ["RollingUpdate", "OnDelete"],
         _ => return,
     };

@@ -7,6 +7,7 @@ use super::lookup::Lookup;
 use super::stored::{StoredObject, Typed};
 use super::table::{Table, Usage};
 use crate::model::object::{Object, ObjectKind};
+use crate::model::server_version::ServerVersion;
 
 /// Facts about a cluster, which a [`View`](super::View) looks up.
 ///
@@ -18,6 +19,8 @@ pub struct Snapshot {
     synced: HashSet<ObjectKind>,
     /// Whether all kinds are synced.
     is_complete: bool,
+    /// The version of the cluster's API server.
+    pub server: ServerVersion,
 }
 
 impl Snapshot {

@@ -22,6 +22,7 @@ use crate::model::node::Node;
 use crate::model::object::{Namespace, ObjectKind};
 use crate::model::pod::PodVolumeSource;
 use crate::model::runtime_class::RuntimeClass;
+use crate::model::server_version::ServerVersion;
 use crate::model::storage_class::{CsiDriver, CsiNode, StorageClass};
 use crate::model::volume::Volume;
 use crate::model::volume_attachment::VolumeAttachment;
@@ -88,6 +89,11 @@ impl<'a> View<'a> {
     /// The snapshot.
     pub const fn cluster(&self) -> &'a Snapshot {
         self.cluster
+    }
+
+    /// The version of the API server.
+    pub const fn server(&self) -> ServerVersion {
+        self.cluster.server
     }
 
     /// The overlay.

@@ -17,7 +17,10 @@ struct Group {
     /// The class, without its name.
     #[serde(flatten)]
     class: StorageClass,
+    #[serde(default)]
     classes: Vec<Text>,
+    #[serde(default)]
+    common: Vec<Text>,
     #[serde(default)]
     words: Vec<Text>,
 }
@@ -25,6 +28,8 @@ struct Group {
 /// The meanings of names: of whole ones, and of the words in any other.
 #[derive(Default)]
 struct Names {
+    /// The classes of all names, also of the common ones, in the order of the file.
+    all: Vec<StorageClass>,
     whole: HashMap<Text, Vec<StorageClass>>,
     words: HashMap<Text, Vec<StorageClass>>,
 }
@@ -38,6 +43,12 @@ pub fn likely_classes(name: &str) -> &'static [StorageClass] {
     let is_extended = || format!("-{name}-").contains(&format!("-{EXTENDED}-"));
     let by_part = || whole(EXTENDED).filter(|_| is_extended());
     whole(name).or_else(by_part).unwrap_or_default()
+}
+
+/// Every class that installations create, in the order of the file: for readers who know what their
+/// own cluster is, also under names from which nothing can be concluded.
+pub fn known_classes() -> &'static [StorageClass] {
+    &NAMES.all
 }
 
 /// A name to which installations add words of their own: `local-path-keep`, `retain-local-path`.
@@ -71,6 +82,7 @@ fn read(text: &str) -> Result<Names, serde_saphyr::Error> {
             class.metadata.name = name.clone();
             class
         };
+        names.all.extend(group.classes.iter().chain(&group.common).map(class));
         for (table, keys) in [(&mut names.whole, &group.classes), (&mut names.words, &group.words)]
         {
             for name in keys {
@@ -89,8 +101,8 @@ mod tests {
     #[test]
     fn every_class_is_of_a_provisioner_that_the_catalog_knows() {
         let catalog = Catalog::embedded().unwrap();
-        let Names { whole, words } = read(EMBEDDED).unwrap();
-        for class in whole.values().chain(words.values()).flatten() {
+        let Names { all, whole, words } = read(EMBEDDED).unwrap();
+        for class in words.values().flatten().chain(&all) {
             let known = catalog.get(class.driver()).is_some();
             assert!(known, "{}: {}", class.metadata.name, class.driver());
         }
@@ -103,7 +115,10 @@ mod tests {
         #[serde(deny_unknown_fields)]
         struct Row {
             provisioner: String,
+            #[serde(default)]
             classes: Vec<String>,
+            #[serde(default)]
+            common: Vec<String>,
             #[serde(default)]
             words: Vec<String>,
             #[serde(default)]
@@ -120,7 +135,7 @@ mod tests {
         assert_eq!(file.gathered, "2026-11-21");
         for row in &file.groups {
             assert!(row.source.contains([':', ',']), "{}", row.source);
-            assert!(!row.classes.is_empty(), "{}", row.provisioner);
+            assert!(row.classes.len() + row.common.len() > 0, "{}", row.provisioner);
             let empty = row.parameters.values().any(String::is_empty);
             assert!(!empty, "{}", row.provisioner);
             let lower = row.words.iter().all(|word| *word == word.to_ascii_lowercase());

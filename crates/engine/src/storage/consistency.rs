@@ -1,5 +1,4 @@
-//! Checks that the catalog file agrees with itself, with Kubernetes' names, and with the collection
-//! of facts from which it was made.
+//! Checks that the catalog file agrees with itself and with Kubernetes' names.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,7 @@ use jiff::civil::Date;
 use serde::Deserialize;
 
 use super::condition::{Claimant, Effect, When};
-use super::entry::{Confidence, Entry, Rwop};
+use super::entry::{Confidence, Entry};
 use super::*;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};
@@ -133,60 +132,6 @@ fn who_makes_volumes_for_claims_says_how() {
         let by_hand = provenance.kind == Kind::PvSource || entry.name == NO_PROVISIONER;
         assert!(!by_hand || provenance.provisions != Provisions::ForClaims, "{}", entry.name);
     }
-}
-
-/// The digest was computed over the collection of facts from which the file was made. It changes
-/// with the file: if a fact proves wrong, correct both.
-#[test]
-fn modes_attach_and_confidence_are_those_that_were_gathered() {
-    let list = |modes: Option<AccessModes>| match modes {
-        None => "-".to_owned(),
-        Some(modes) => modes.iter().map(AccessMode::short).collect::<Vec<_>>().join(","),
-    };
-    let mut entries = entries();
-    entries.sort_by_key(|(entry, _)| &entry.name);
-    let lines: Vec<String> = entries
-        .into_iter()
-        .map(|(entry, _)| {
-            let [filesystem, block] = BOTH.map(|mode| entry.modes(mode));
-            let attach =
-                entry.attach_required.map_or("unknown".to_owned(), |attach| attach.to_string());
-            let confidence = match filesystem.confidence {
-                Confidence::Stated => "stated",
-                Confidence::Verified => "verified",
-                Confidence::CsiDocsTable => "csi-docs-table",
-                Confidence::Believed => "believed",
-            };
-            let rwop = match entry.rwop {
-                Rwop::Native => "native",
-                Rwop::Mapped => "mapped",
-                Rwop::Accepted => "accepted",
-                Rwop::Refused => "no",
-                Rwop::UnsupportedByVendor => "unsupported-by-vendor",
-                Rwop::Unknown => "unknown",
-            };
-            [
-                entry.name.to_string(),
-                list(filesystem.granted),
-                list(block.granted),
-                list(filesystem.possible),
-                list(block.possible),
-                attach,
-                entry.node_local.to_string(),
-                confidence.to_owned(),
-                rwop.to_owned(),
-            ]
-            .join("|")
-        })
-        .collect();
-    // FNV-1a, 64 bits.
-    let digest = lines
-        .iter()
-        .flat_map(|line| line.bytes().chain([b'\n']))
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-    assert_eq!(digest, 0x6805_ee68_6394_d994, "{digest:#x}\n{}", lines.join("\n"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of each cause with plain facts, through the report for people. The facts are in
 //! `tests/cases.yaml`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed};
@@ -10,12 +10,16 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::printed;
 use crate::safe::hostile;
+use crate::words::folded;
 use doctor::diagnosis::{
-    CAUSES, DiagnosisInput, Purpose, SuggestedAction, cases, explain, explanations, node, remarks,
+    CAUSES, DiagnosisInput, Explained, Purpose, SuggestedAction, cases, explain, explanations,
+    node, remarks,
 };
 use engine::analysis::{self, NodeAssumption};
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::observed::Observed;
+use engine::model::server_version::ServerVersion;
+use engine::remedy::REMEDIES;
 use engine::snapshot::Snapshot;
 use engine::storage::Catalog;
 
@@ -94,12 +98,15 @@ fn every_cause() -> Vec<(&'static str, Cluster)> {
 #[derive(Clone, Default)]
 struct Cluster {
     objects: Map<String, Value>,
+    server: ServerVersion,
 }
 
 impl Cluster {
     fn but(mut self, changes: &Changes) -> Self {
         for (key, words) in changes.iter().filter(|(key, _)| *key != "from") {
-            if words.is_null() {
+            if key == "server" {
+                (self.server, _) = ServerVersion::read(words.as_str().unwrap());
+            } else if words.is_null() {
                 assert!(self.objects.remove(key).is_some(), "there is no {key}");
             } else {
                 let (kind, name) = key.split_once(' ').unwrap();
@@ -177,6 +184,7 @@ impl Cluster {
             ..Observed::default()
         };
         let mut cluster = Snapshot::complete();
+        cluster.server = self.server;
         for object in objects.values() {
             let text = |field: &str| object[field].as_str().unwrap_or_default();
             if let Some(kind) = ObjectKind::of_manifest(text("apiVersion"), text("kind")) {
@@ -529,6 +537,34 @@ fn explanations_are_written_in_each_format() {
     insta::assert_snapshot!("explanation", write(Format::Text));
     let json: Value = serde_json::from_str(&write(Format::Json)).unwrap();
     assert_eq!(json["known"][0]["causes"][0], "rollout-overlap");
+}
+
+/// A command that is folded is two wrong ones in a shell.
+#[test]
+fn printed_commands_can_be_pasted() {
+    let mut sentences: Vec<String> = REMEDIES.iter().map(|remedy| remedy.cost.to_owned()).collect();
+    let (mut printed, mut commands) = (Vec::new(), Vec::new());
+    for known in explanations() {
+        sentences.extend([known.meaning.clone(), known.fix.to_owned()]);
+        commands.extend(known.look.clone());
+        let explained = Explained { known: vec![known], unknown: BTreeSet::new() };
+        let mut out = Vec::new();
+        explanation::write(&explained, Format::Text, &mut out).unwrap();
+        printed.push(String::from_utf8(out).unwrap());
+    }
+    for (_, cluster) in every_cause() {
+        let diagnosis = cluster.diagnose();
+        for step in diagnosis.cases.iter().flat_map(|case| &case.steps) {
+            sentences.push(step.text.clone());
+            commands.extend(step.command.clone());
+        }
+        printed.push(text(&diagnosis));
+    }
+    for width in 40..=200 {
+        printed.extend(sentences.iter().map(|sentence| folded(sentence, width)));
+    }
+    commands.extend(printed.iter().flat_map(|text| printed::copied(text)).map(str::to_owned));
+    printed::assert_pasted(commands.iter().map(String::as_str));
 }
 
 #[test]

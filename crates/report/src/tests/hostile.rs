@@ -164,7 +164,7 @@ proptest! {
         // fact that was not seen, a chart that was not judged, and the counts.
         prop_assert_eq!(written(&report, Format::Concise).lines().count(), 10);
         let junit = written(&report, Format::Junit);
-        prop_assert!(quick_junit::Report::deserialize_from_str(&junit).is_ok(), "{junit:?}");
+        prop_assert!(roxmltree::Document::parse(&junit).is_ok(), "{junit:?}");
         let json: Value = serde_json::from_str(&written(&report, Format::Json)).unwrap();
         prop_assert_eq!(json["findings"][0]["message"].as_str(), Some(&*report.findings[0].finding.message));
         let sarif: Value = serde_json::from_str(&written(&report, Format::Sarif)).unwrap();

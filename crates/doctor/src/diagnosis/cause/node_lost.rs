@@ -44,8 +44,13 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
     }
     let mut users = users(waiting, node);
     if node.health == Health::Gone {
+        let end = if waiting.index.facts.objects.view.server().waits_after_a_node_is_deleted() {
+            "Before 1.38, Kubernetes detaches it by force 6 minutes after the last pod of that node is gone, and never if its controller manager runs with --disable-force-detach-on-timeout."
+        } else {
+            "Since 1.38, Kubernetes detaches it once the last pod of that node is gone."
+        };
         return Some(format!(
-            "Node {name} has the volume, and there is no such Node any more. Since 1.38, Kubernetes detaches once the last pod of that node is gone. An older one detaches by force 6 minutes later, and never if its controller manager runs with --disable-force-detach-on-timeout."
+            "Node {name} has the volume, and there is no such Node any more. {end}"
         ));
     }
     if node.out_of_service {
