@@ -11,7 +11,7 @@ use super::cluster::ClusterArgs;
 use super::error::CommandError;
 use super::output::print;
 use engine::model::object::ObjectKind;
-use engine::storage::{ClassSummary, ConditionalModes};
+use engine::storage::{Catalog, ClassSummary, ConditionalModes};
 use report::products::{self, Product};
 use report::safe;
 use source::{facts, policy_file};
