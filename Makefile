@@ -39,7 +39,7 @@ run: ## Serve the webhook on this machine with the facts in examples/facts
 # A suite is a test program: the unit tests, the documentation's examples, and each of tests/. Each
 # writes a log and its duration to target/tests/. The number of API servers that run at once depends
 # on the machine (tests/harness/places.rs), so suites with an API server start first.
-FIRST := e2e scenarios unit check explorer serve informer https verdicts reader plain doc
+FIRST := e2e scenarios unit check explorer serve informer https verdicts reader plain lsp doc
 ALL_TESTS := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
 # Suites that the first command runs only in part are run here in full or for the rest. The
 # documentation comes last, because cargo blocks all others while it is written.
@@ -108,7 +108,7 @@ rest-deny: command = $(MAKE) --no-print-directory $*
 rest-rustdoc: command = env RUSTDOCFLAGS="-D warnings" $(CARGO) --locked doc --workspace --no-deps
 
 # The suites that need neither a control plane nor helm, and the prerequisites of each suite.
-ALONE := unit doc explorer serve https verdicts plain
+ALONE := unit doc explorer serve https verdicts plain lsp
 $(FIRST:%=first-%): first-compiled
 $(patsubst %,first-%,$(filter-out $(ALONE) check,$(FIRST))): first-plane
 $(patsubst %,rest-%,$(filter-out clippy deny,$(REST))): rest-compiled

@@ -10,11 +10,8 @@ use serde_json::json;
 use super::cluster::ClusterArgs;
 use super::error::CommandError;
 use super::output::print;
-use engine::model::access_mode::AccessModes;
 use engine::model::object::ObjectKind;
-use engine::model::storage_class::StorageClass;
-use engine::snapshot::Snapshot;
-use engine::storage::{Catalog, ClassModes, ClassSummary, ConditionalModes, ModeSummary};
+use engine::storage::{Catalog, ClassSummary, ConditionalModes};
 use report::products::{self, Product};
 use report::safe;
 use source::{facts, policy_file};
@@ -97,7 +94,7 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
         .view()
         .storage_classes()
         .into_iter()
-        .map(|class| summary(&cluster, catalog, class))
+        .map(|class| ClassSummary::in_view(catalog, class, cluster.view()))
         .collect();
     classes.sort_by(|a, b| a.class.cmp(&b.class));
     if let Some(name) = &options.name {
@@ -132,21 +129,8 @@ fn of_products(products: &[Product], format: TableFormat) -> Result<String, Comm
     })
 }
 
-fn summary(cluster: &Snapshot, catalog: &Catalog, class: &StorageClass) -> ClassSummary {
-    let stated = ClassModes::from_annotations(&class.metadata.annotations);
-    let unreadable = stated.as_ref().err().map(|error| format!("{error}."));
-    let attach = catalog.attach(class.driver(), |driver| cluster.view().csi_driver(driver));
-    let mut summary = ClassSummary::new(catalog, class, stated.unwrap_or_default(), attach);
-    summary.notes.extend(unreadable.map(Into::into));
-    summary
-}
-
 fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
-    let known = class.title.as_deref().unwrap_or("in no catalog");
-    let storage = format!("{}, {known}", class.provisioner);
-    let title =
-        if class.class.is_empty() { storage } else { format!("{} ({storage})", class.class) };
-    let mut text = format!("{}\n", safe::line(&title));
+    let mut text = format!("{}\n", safe::line(&class.heading()));
     let mut line =
         |name: &str, value: &str| text += &format!("  {name:<10}  {}\n", safe::line(value));
     let (files, blocks) = (&class.filesystem, &class.block);
@@ -158,7 +142,7 @@ fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
     for (name, modes, conditional) in
         [("Filesystem", files, of_files), ("Block", blocks, of_blocks)]
     {
-        line(name, &granted(modes));
+        line(name, &modes.granted());
         conditional.into_iter().for_each(|one| line("", &on_condition(one)));
         modes.confidence.filter(|_| !is_as_sure).into_iter().for_each(|words| line("", words));
     }
@@ -180,8 +164,4 @@ fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
 
 fn on_condition(one: &ConditionalModes) -> String {
     format!("{}: {}", one.modes, one.condition)
-}
-
-fn granted(summary: &ModeSummary) -> String {
-    summary.modes.as_ref().map_or_else(|| "unknown".to_owned(), AccessModes::to_string)
 }

@@ -78,6 +78,9 @@ pub(super) enum CommandError {
     /// The text to explain cannot be read.
     #[error("Standard input cannot be read: {0}.")]
     Pasted(#[source] io::Error),
+    /// An editor cannot be served.
+    #[error(transparent)]
+    Lsp(#[from] ::lsp::ServeError),
     /// Nothing can be rendered here.
     #[error("Charts and kustomizations cannot be rendered: {0}.")]
     Render(#[source] io::Error),

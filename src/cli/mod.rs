@@ -10,6 +10,7 @@ mod error;
 mod format;
 mod log_queue;
 mod logging;
+mod lsp;
 mod output;
 mod policies;
 mod removed;
@@ -27,6 +28,7 @@ use capabilities::CapabilitiesOptions;
 use check::CheckOptions;
 use diagnose::DiagnoseOptions;
 use dist::{CompletionOptions, DistOptions};
+use lsp::LspOptions;
 use policies::PoliciesOptions;
 use render::ConfineOptions;
 use rules::RulesOptions;
@@ -61,6 +63,11 @@ enum Command {
     /// --fail-on incomplete, so is what was not judged. Ctrl-C ends rendering and prints the findings:
     /// 130.
     Check(CheckOptions),
+    /// Show findings in an editor, with the Language Server Protocol
+    ///
+    /// Judges the open documents as `check --render never` judges the folder that the editor opens,
+    /// from standard input to standard output. It starts no program and needs no network.
+    Lsp(LspOptions),
     /// Judge the objects that are already in a cluster
     ///
     /// Begins with pods that wait for a volume now, with the command that sets them free. Then judges
@@ -140,6 +147,7 @@ pub fn run(cli: &Cli) -> ExitCode {
             }
         },
         Command::Check(options) => output::exit_code(check::run(options)),
+        Command::Lsp(options) => output::exit_code(lsp::run(options)),
         Command::Audit(options) => output::exit_code(audit::run(options)),
         Command::Diagnose(options) => output::exit_code(diagnose::run(options)),
         Command::Capabilities(options) => output::exit_code(capabilities::run(options)),

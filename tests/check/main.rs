@@ -24,6 +24,8 @@ macro_rules! or_skip {
 
 mod attacks;
 mod bad_input;
+#[path = "../harness/case_files.rs"]
+mod case_files;
 mod cases;
 mod compare;
 #[path = "../written/corpus.rs"]

@@ -24,13 +24,13 @@ const FAR: usize = 1000;
 
 /// The excerpts of the object's file, whose lines are `lines`, and of the claims' own files.
 pub(super) fn of(context: &Context<'_>, lines: &Lines<'_>, located: &Located) -> Vec<Excerpt> {
-    let (parsed, known, text) = (context.parsed, context.known, lines.text);
+    let (parsed, known) = (context.parsed, context.known);
     let finding = &located.finding;
     let Some(place) = &located.place else {
         return Vec::new();
     };
     let document = known.outline.document();
-    let mut marks = vec![at_fault(place, text, &document, finding)];
+    let mut marks = vec![at_fault(place, lines, &document, finding)];
     let mut elsewhere = Vec::new();
     if let Object::Workload(workload) = &known.object {
         let volumes = format!("{}.volumes", workload.kind.pod_spec_path());
@@ -55,7 +55,7 @@ pub(super) fn of(context: &Context<'_>, lines: &Lines<'_>, located: &Located) ->
             let spot = known.outline.locate(&document, &path);
             // The line at fault has its own label.
             if path != finding.field_path {
-                marks.push(mark(text, line::at(lines, spot), label));
+                marks.push(mark(lines, line::at(lines, spot), label));
             }
         }
     }
@@ -77,14 +77,14 @@ fn grouped(file: &str, mut marks: Vec<Mark>) -> Vec<Excerpt> {
 }
 
 /// The mark of the field at fault, or of the nearest field around it if it is missing.
-fn at_fault(place: &Place, text: &str, document: &Value, finding: &Finding) -> Mark {
+fn at_fault(place: &Place, lines: &Lines<'_>, document: &Value, finding: &Finding) -> Mark {
     let wrong =
         RULES.iter().find(|rule| rule.code == finding.rule).map_or("", |rule| rule.at_fault);
     let label = match missing(document, &finding.field_path) {
         Some(name) => format!("no {name}: {wrong}"),
         None => wrong.to_owned(),
     };
-    Mark { is_fault: true, ..mark(text, place.line.clone(), label) }
+    Mark { is_fault: true, ..mark(lines, place.line.clone(), label) }
 }
 
 /// The last name in the field's path, if the field is missing.
@@ -115,15 +115,15 @@ fn definition(parsed: &Parsed, there: &Item, claim: &Claim) -> (Excerpt, String)
     let text = source.text().unwrap_or_default();
     let document = there.outline.document();
     let spot = there.outline.locate(&document, "spec.accessModes");
-    let line = line::at(&Lines::of(&text), spot);
-    let mark = mark(&text, line, described(claim));
+    let lines = Lines::of(&text);
+    let mark = mark(&lines, line::at(&lines, spot), described(claim));
     let at = format!("{}:{}", source.name, mark.line.number);
     let excerpt = Excerpt { file: source.name.clone(), marks: vec![mark] };
     (excerpt, at)
 }
 
 /// Describes the claim, for example `ReadWriteOnce, class "gp3"`.
-fn described(claim: &Claim) -> String {
+pub(super) fn described(claim: &Claim) -> String {
     let modes = claim.spec.access_modes;
     match claim.class() {
         Some("") => format!("{modes}, without a class"),
@@ -140,8 +140,8 @@ fn is_in_names(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_.".contains(letter)
 }
 
-/// The mark of a line of `text` that is not itself at fault.
-fn mark(text: &str, line: Line, label: String) -> Mark {
-    let before = line.number.checked_sub(2).and_then(|at| text.lines().nth(at)).unwrap_or_default();
+/// The mark of a line that is not itself at fault.
+fn mark(lines: &Lines<'_>, line: Line, label: String) -> Mark {
+    let before = line.number.checked_sub(2).map_or("", |at| lines.text_of(at));
     Mark { line, before: before.to_owned(), label, is_fault: false }
 }

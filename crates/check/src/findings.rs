@@ -12,6 +12,7 @@ use super::parse::Parsed;
 use super::scope::Context;
 use super::text::{Origin, Release, Text};
 use super::written;
+use engine::model::Text as Name;
 use engine::model::object::ObjectRef;
 use engine::rules::codes;
 use engine::snapshot::{Overlay, Snapshot, View};
@@ -106,7 +107,7 @@ pub(super) fn place(
                 located.excerpts = excerpts::of(context, &file.lines, &located);
             }
             if format == Format::Html {
-                located.users = users(context, &located.finding);
+                located.users = users(context, &located.finding.volumes);
             }
             placed.findings.push(located);
         }
@@ -125,12 +126,12 @@ pub(super) fn place(
     placed
 }
 
-/// The users of the claims of a finding among the checked files.
-fn users(context: &Context<'_>, finding: &Finding) -> Vec<ObjectRef> {
+/// The users of the claims among the checked files.
+pub(super) fn users(context: &Context<'_>, claims: &[Name]) -> Vec<ObjectRef> {
     let nothing = Snapshot::new();
     let overlay = Overlay { nearer: Some(context), ..Overlay::NOTHING };
     let view = View::new(&nothing, &overlay);
-    report::users(view, &context.known.object.metadata().namespace, &finding.volumes)
+    report::users(view, &context.known.object.metadata().namespace, claims)
 }
 
 /// A file in which findings are placed.

@@ -98,7 +98,6 @@ impl<'c> Subject<'c> {
         effective: &EffectivePolicy,
         mode: Mode,
     ) -> Verdict {
-        let parsed = context.parsed;
         let review = Review {
             object: &self.context.known.object,
             old: None,
@@ -107,16 +106,8 @@ impl<'c> Subject<'c> {
             document: self,
             mode,
         };
-        let overlay = Overlay {
-            partial: !parsed.facts_have_classes,
-            files: true,
-            nearer: Some(context),
-            made_classes: &parsed.made_classes,
-            default_in_doubt: context.is_default_in_doubt(),
-            batch: Some((context, context.id.0)),
-            ..Overlay::NOTHING
-        };
-        evaluate(&review, View::new(&parsed.facts, &overlay), effective)
+        let facts = &context.parsed.facts;
+        evaluate(&review, View::new(facts, &overlay(context)), effective)
     }
 
     /// Whether the verdict rests on facts about a claim that are only assumed, the object is
@@ -225,6 +216,20 @@ impl<'c> Subject<'c> {
             workload.template.claims().any(|claim| finding.volumes.contains(claim))
         };
         ABOUT_OTHERS.contains(&finding.rule) && self.context.incomplete().into_iter().any(uses)
+    }
+}
+
+/// The facts that the files around an object add to those of the cluster.
+pub(super) fn overlay<'c>(context: &'c Context<'_>) -> Overlay<'c> {
+    let parsed = context.parsed;
+    Overlay {
+        partial: !parsed.facts_have_classes,
+        files: true,
+        nearer: Some(context),
+        made_classes: &parsed.made_classes,
+        default_in_doubt: context.is_default_in_doubt(),
+        batch: Some((context, context.id.0)),
+        ..Overlay::NOTHING
     }
 }
 

@@ -43,7 +43,7 @@
 //! let reading = Reading::of(vec![text], None, &NoFiles);
 //! let parsed = parse(reading, Snapshot::complete(), jiff::Timestamp::UNIX_EPOCH);
 //!
-//! let report = parsed.report(|_| true, &policy, &NoFiles, Format::Text);
+//! let report = parsed.report(|_, _| true, &policy, &NoFiles, Format::Text);
 //! let found = &report.findings[0];
 //! assert_eq!(found.finding.rule, "rolling-update-overlap");
 //! assert_eq!(found.place.as_ref().map(|place| place.line.number), Some(10));
@@ -54,6 +54,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod about;
 mod excerpts;
 mod files;
 mod findings;
@@ -91,11 +92,11 @@ use rayon::prelude::*;
 use scope::Scopes;
 
 impl Parsed {
-    /// Judges the objects that are `wanted` and places the findings in their files; the other
-    /// objects remain facts for them.
+    /// Judges the objects that are `wanted` in their texts and places the findings in their files;
+    /// the other objects remain facts for them.
     pub fn report(
         &self,
-        wanted: impl Fn(&ObjectRef) -> bool + Sync,
+        wanted: impl Fn(&Text, &ObjectRef) -> bool + Sync,
         effective: &EffectivePolicy,
         files: &dyn Files,
         format: report::Format,
@@ -109,8 +110,9 @@ impl Parsed {
         let placed = groups.map(|group| {
             let judged = group
                 .iter()
-                .filter(|id| wanted(&self.object(**id).reference))
-                .filter_map(|id| Subject::of(&scopes, *id).judge(effective))
+                .map(|id| (id, self.object(*id)))
+                .filter(|(_, known)| wanted(self.text(known), &known.reference))
+                .filter_map(|(id, _)| Subject::of(&scopes, *id).judge(effective))
                 .collect();
             findings::place(self, files, format, judged)
         });

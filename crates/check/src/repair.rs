@@ -15,7 +15,8 @@ use super::merge_patch;
 use super::parse::Parsed;
 use super::scope::Scopes;
 use super::text::Release;
-use engine::policy::RemedyChoice;
+use engine::model::object::ObjectRef;
+use engine::policy::{RemedyChoice, ignoring};
 use engine::verdict::{EffectivePolicy, Mode};
 use manifest::edit;
 use manifest::objects::Item;
@@ -78,7 +79,7 @@ impl Parsed {
                 edits.fail(STDIN, message.to_owned());
             }
         }
-        let repairable = self.repairable(effective, remedy);
+        let repairable = self.repairable(effective, remedy, |_| true);
         for of_file in repairable.chunk_by(|a, b| TextId::of(a.known) == TextId::of(b.known)) {
             let text = self.text(of_file[0].known);
             match text.release() {
@@ -107,15 +108,53 @@ impl Parsed {
         parts(&text).iter().all(is_yaml).then(|| text.into_owned())
     }
 
+    /// The text of the file `path`, whose links are followed, after the same edits of all of its
+    /// objects, or of one; `None` if it does not change.
+    pub fn repaired(
+        &self,
+        effective: &EffectivePolicy,
+        remedy: Option<RemedyChoice>,
+        path: &Path,
+        object: Option<&ObjectRef>,
+    ) -> Option<String> {
+        let wanted = |known: &Item| {
+            object.is_none_or(|object| *object == known.reference)
+                && self.text(known).file() == Some(path)
+        };
+        self.edited(path, &self.repairable(effective, remedy, wanted))
+    }
+
+    /// The text of the file `path`, whose links are followed, after an annotation asks to ignore the
+    /// rule on the object; `None` if it does not change.
+    pub fn with_ignored(&self, rule: &str, path: &Path, object: &ObjectRef) -> Option<String> {
+        let is_meant =
+            |known: &Item| known.reference == *object && self.text(known).file() == Some(path);
+        let (_, known) = self.objects().find(|(_, known)| is_meant(known))?;
+        let document = known.outline.document();
+        let patch = ignoring(&document, rule);
+        self.edited(path, &[Repairable { known, document, patch, remedies: String::new() }])
+    }
+
+    /// The text of the file after the edits of its objects.
+    fn edited(&self, path: &Path, repairable: &[Repairable<'_>]) -> Option<String> {
+        let mut edits = Edits::default();
+        edits.file(&self.text(repairable.first()?.known).source, repairable);
+        let edited = edits.files.remove(path)?;
+        (edited.before != edited.after).then_some(edited.after)
+    }
+
+    /// The `wanted` objects that have a remedy.
     fn repairable(
         &self,
         effective: &EffectivePolicy,
         remedy: Option<RemedyChoice>,
+        wanted: impl Fn(&Item) -> bool,
     ) -> Vec<Repairable<'_>> {
         let repairs_guesses = remedy.is_some_and(RemedyChoice::suits_every_class);
         let scopes = Scopes::of(self);
         let mut repairable = Vec::new();
-        for id in scopes.groups().into_iter().flatten() {
+        let ids = scopes.groups().into_iter().flatten();
+        for id in ids.filter(|id| wanted(self.object(*id))) {
             let mut subject = Subject::of(&scopes, id);
             let verdict = subject.verdict(effective, Mode::Repair { remedy });
             if let Some(patch) = verdict.patch

@@ -75,9 +75,42 @@ impl FieldIndex {
             let Some((spot, value)) = next else { break };
             (found, here) = (spot, value);
         }
-        let (start, end) = self.spots.get(found).copied().unwrap_or_default();
+        self.spot(found)
+    }
+
+    /// The innermost field whose spot holds the byte `at` of the file, as a JSON pointer, and the
+    /// spot.
+    pub fn field_at(&self, at: usize) -> Option<(String, Spot)> {
+        let holds = |spot: Spot| (spot.start..=spot.end).contains(&at);
+        let found = (1..self.spots.len()).rev().find(|number| holds(self.spot(*number)))?;
+        Some((pointer_to(&self.document(), found), self.spot(found)))
+    }
+
+    fn spot(&self, number: usize) -> Spot {
+        let (start, end) = self.spots.get(number).copied().unwrap_or_default();
         Spot { start: start as usize, end: end as usize }
     }
+}
+
+/// The JSON pointer to the part of `value` with that number, in the order of its text.
+fn pointer_to(value: &Value, number: usize) -> String {
+    let parts: Vec<(String, &Value)> = match value {
+        Value::Object(entries) => entries.iter().map(|(key, part)| (key.clone(), part)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(n, part)| (n.to_string(), part)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut first = 1;
+    for (key, part) in parts {
+        let inner = number.wrapping_sub(first);
+        if inner < size(part) {
+            let key = key.replace('~', "~0").replace('/', "~1");
+            return format!("/{key}{}", pointer_to(part, inner));
+        }
+        first += size(part);
+    }
+    String::new()
 }
 
 /// The number of values in `value`, including itself.

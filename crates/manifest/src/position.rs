@@ -29,6 +29,14 @@ impl<'t> Lines<'t> {
         self.line(at).1
     }
 
+    /// The text of the line with that number, counted from 0.
+    pub fn text_of(&self, number: usize) -> &'t str {
+        let start =
+            number.checked_sub(1).map_or(Some(0), |before| self.starts.get(before).copied());
+        let rest = start.and_then(|start| self.text.get(start..)).unwrap_or_default();
+        rest.lines().next().unwrap_or_default()
+    }
+
     /// The number of lines before the one that contains `at`, and the byte offset of its start.
     fn line(&self, at: usize) -> (usize, usize) {
         let before = self.starts.partition_point(|start| *start <= at);

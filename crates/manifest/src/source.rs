@@ -59,6 +59,12 @@ impl Source {
         Self { path: Some(PathBuf::from(path)), ..Self::in_memory(path, text) }
     }
 
+    /// The same file with this text instead of the one on disk.
+    #[must_use]
+    pub fn with_text(self, text: String) -> Self {
+        Self { text: Some(text), ..self }
+    }
+
     /// The output of the chart or kustomization called `name`.
     pub fn rendered(name: &str, text: String) -> Self {
         Self { rendered: true, ..Self::in_memory(name, text) }

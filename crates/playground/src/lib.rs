@@ -135,7 +135,7 @@ impl Checked {
         Ok(Self {
             text: text.to_owned(),
             effective,
-            report: parsed.report(|_| true, effective, &NoFiles, Format::Json),
+            report: parsed.report(|_, _| true, effective, &NoFiles, Format::Json),
             parsed,
         })
     }
@@ -178,7 +178,7 @@ impl Checked {
         let Some((_, opened)) = self.report.by_object().into_iter().flatten().nth(number) else {
             return String::new();
         };
-        let wanted = |object: &ObjectRef| *object == opened.finding.object;
+        let wanted = |_: &Text, object: &ObjectRef| *object == opened.finding.object;
         let mut report = self.parsed.report(wanted, self.effective, &NoFiles, Format::Html);
         report.findings.retain(|located| {
             located.place == opened.place && located.finding.rule == opened.finding.rule

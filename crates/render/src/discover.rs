@@ -1,5 +1,6 @@
 //! Collects the texts to read, and renders charts and kustomizations among them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,11 +34,44 @@ pub(super) struct Files {
     unread: Vec<Unread>,
 }
 
+/// The most files, and bytes of them, that [`Paths::keep_nearest`] keeps.
+const MOST_NEAR: (usize, usize) = (300, 1 << 20);
+
+impl Paths<'_> {
+    /// Keeps only the files that are nearest to one of the `places`, and their texts in memory: as
+    /// many as can be judged again after each key that a user presses.
+    pub fn keep_nearest(&mut self, places: &[&Path]) {
+        // The folders to go up, and then down.
+        let way = |from: &Path, to: &Path| {
+            let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+            (from.components().count() - shared, to.components().count() - shared)
+        };
+        let found = &mut self.files.found;
+        // Hidden files are only counted.
+        found.hidden.clear();
+        let mut all: Vec<_> = std::mem::take(&mut found.sources).into_iter().enumerate().collect();
+        all.sort_by_cached_key(|(_, source)| {
+            let to = source.real_path()?;
+            places.iter().filter_map(|place| Some(way(place.parent()?, to))).min()
+        });
+        let (most, mut left) = MOST_NEAR;
+        let near = all.into_iter().take(most).map_while(|(at, source)| {
+            // A file that cannot be read is reported when it is read again.
+            let Ok(text) = source.text().map(Cow::into_owned) else { return Some((at, source)) };
+            left = left.checked_sub(text.len())?;
+            Some((at, source.with_text(text)))
+        });
+        let mut near: Vec<_> = near.collect();
+        near.sort_by_key(|(at, _)| *at);
+        found.sources = near.into_iter().map(|(_, source)| source).collect();
+    }
+}
+
 /// Finds everything under `paths`.
 pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repository) -> Files {
     let (outside, paths): (Vec<PathBuf>, Vec<PathBuf>) =
         paths.iter().cloned().partition(|path| repository.leads_out(path));
-    let mut found = find(&paths, exclude, &mut io::stdin().lock());
+    let mut found = find(&paths, exclude, &mut io::stdin());
     let errors = found.errors.drain(..).map(|error| unread(error, None, repository));
     let outside = outside.iter().map(|path| Unread {
         file: path.display().to_string(),

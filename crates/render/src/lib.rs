@@ -26,7 +26,7 @@ mod superseded;
 
 use std::cell::OnceCell;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use check::Reading;
 pub use discover::Kustomizations;
@@ -89,6 +89,15 @@ impl<'a> Paths<'a> {
         let mut sources = self.files.found.sources.iter_mut();
         if let Some(stdin) = sources.find(|source| source.is_stdin()) {
             *stdin = Source::in_memory(STDIN, text);
+        }
+    }
+
+    /// Reads this text instead of the file `path`, whose links are followed.
+    pub fn open(&mut self, path: &Path, text: &str) {
+        let sources = &mut self.files.found.sources;
+        match sources.iter_mut().find(|source| source.real_path() == Some(path)) {
+            Some(source) => *source = source.clone().with_text(text.to_owned()),
+            None => sources.push(Source::at_hand(&path.to_string_lossy(), text.to_owned())),
         }
     }
 

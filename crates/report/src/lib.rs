@@ -211,6 +211,11 @@ pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<ObjectRef>
     users
 }
 
+/// The address of the rule's documentation.
+pub fn rule_page(rule: &str) -> String {
+    format!("{}/blob/main/docs/rules.md#{rule}", env!("CARGO_PKG_REPOSITORY"))
+}
+
 /// A place in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {

@@ -8,9 +8,6 @@ use serde_json::{Value, json};
 use super::{Fix, Located, Notice, Place, Report, Severity, Unread, safe, words};
 use engine::rules::RULES;
 
-/// The location of the documentation of the rules.
-const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/rules.md");
-
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let is_shown = |located: &&Located| {
         let finding = &located.finding;
@@ -64,7 +61,7 @@ fn rules() -> Vec<Value> {
                 "id": rule.code,
                 "shortDescription": {"text": summary},
                 "help": {"text": summary, "markdown": rule.documentation()},
-                "helpUri": format!("{DOCUMENTATION}#{}", rule.code),
+                "helpUri": super::rule_page(rule.code),
             })
         })
         .collect()

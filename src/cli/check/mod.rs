@@ -157,7 +157,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
     } else {
         read(&paths, Kustomizations::Rendered, facts)?
     };
-    let mut report = parsed.report(|_| true, &effective, &repository, options.report.format);
+    let mut report = parsed.report(|_, _| true, &effective, &repository, options.report.format);
     report.must_be_complete = options.report.must_be_complete();
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
         let text = fs::read_to_string(&file).unwrap_or_default();

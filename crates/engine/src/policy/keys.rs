@@ -16,5 +16,8 @@ pub const ALL: [&str; 5] = [ACTION, REMEDY, REASON, IGNORE, UNTIL];
 pub(crate) const WHY_NOW: &str = "why it cannot wait";
 /// The placeholder for a reason in a printed command that fences a node.
 pub(crate) const HOW_KNOWN: &str = "how you know";
-/// The placeholders in printed commands. They do not count as reasons: the user must replace them.
-pub(crate) const PLACEHOLDERS: [&str; 2] = [WHY_NOW, HOW_KNOWN];
+/// The placeholder for a reason that an editor writes into a manifest.
+pub(crate) const WHY_SAFE: &str = "why it is safe here";
+/// The placeholders in printed commands and in edits. They do not count as reasons: the user must
+/// replace them.
+pub(crate) const PLACEHOLDERS: [&str; 3] = [WHY_NOW, HOW_KNOWN, WHY_SAFE];

@@ -22,7 +22,7 @@ pub(crate) use action::{Controlled, Overrides, Strictness};
 pub(crate) use decide::Directive;
 pub use decide::{Resolved, Suppressed, SuppressedBy, Target};
 pub use error::PolicyError;
-pub use overrides::{OverrideSource, PassedOver, ignored_rules};
+pub use overrides::{OverrideSource, PassedOver, ignored_rules, ignoring};
 
 use crate::analysis::Certainty;
 use crate::model::Text;

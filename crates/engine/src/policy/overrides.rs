@@ -5,11 +5,14 @@ use std::fmt;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
+use json_patch::Patch;
+use serde_json::Value;
 
 use super::action::{Action, RemedyChoice};
 use super::{Suppressed, SuppressedBy, Target, keys};
 use crate::model::labels::Labels;
 use crate::model::words::{OF_FEW, cut, listed, nearest};
+use crate::remedy::edit;
 use crate::rules::codes;
 
 /// The most unknown rules of an `ignore` list that are reported.
@@ -210,6 +213,18 @@ impl<'a> Honoured<'a> {
 /// The rules that an object's own annotations ask to be silent about, as written there.
 pub fn ignored_rules(annotations: &Labels) -> impl Iterator<Item = &str> {
     entries(annotations.get(keys::IGNORE).unwrap_or_default())
+}
+
+/// The patch that adds the rule to those that the object's own annotations ask to be silent about.
+/// A reason that is missing becomes a placeholder, which the user must replace.
+pub fn ignoring(document: &Value, rule: &str) -> Patch {
+    let known = document.pointer("/metadata/annotations").and_then(Value::as_object);
+    let mut annotations = known.cloned().unwrap_or_default();
+    let others = annotations.get(keys::IGNORE).and_then(Value::as_str).unwrap_or_default();
+    let rules: Vec<&str> = entries(others).chain([rule]).collect();
+    annotations.insert(keys::IGNORE.to_owned(), rules.join(", ").into());
+    annotations.entry(keys::REASON).or_insert_with(|| keys::WHY_SAFE.into());
+    edit::set(document, &["metadata", "annotations"], annotations.into())
 }
 
 /// Whether `reason` has anything to read: a visible letter or digit.

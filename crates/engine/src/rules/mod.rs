@@ -30,6 +30,7 @@ pub(crate) use hazard::{Hazard, supposed};
 pub use messages::SETTLE;
 pub(crate) use messages::described;
 pub use outcome::Outcome;
+pub use strategies::pods_at_once;
 pub(crate) use strategies::{RECREATE_ONCE, RECREATE_OR_ZERO_SURGE, patch_once, recreate_once};
 
 use hashbrown::HashSet;

@@ -5,6 +5,7 @@ use crate::analysis::constraints::affinity_would_hold;
 use crate::model::metadata::is_name;
 use crate::model::strategy::{Room, SideBySide, Strategy};
 use crate::model::workload::{Workload, WorkloadKind};
+use crate::snapshot::View;
 
 /// The advice for the rollouts of one pod, as the beginning of a sentence. Over a live object, the
 /// API server may refuse Recreate, depending on how the object is applied.
@@ -80,6 +81,28 @@ pub(super) fn order(workload: &Workload, room: Room) -> String {
         _ => "starts new pods before the last of the old ones stops",
     };
     format!("{name} {order} (surge {surge}, unavailable {unavailable})")
+}
+
+/// How many pods of the workload there can be at once, with the autoscalers that scale it, and in
+/// which order a rollout replaces them: two sentences.
+pub fn pods_at_once(workload: &Workload, view: View<'_>) -> String {
+    let scaled = view.autoscalers(workload).into_iter().map(|by| by.most(workload.replicas)).max();
+    let source = if scaled.is_some() { "its autoscaler" } else { workload.kind.pods_field() };
+    let pods = match workload.kind {
+        WorkloadKind::DaemonSet => 1,
+        _ => scaled.unwrap_or(workload.replicas),
+    };
+    // A StatefulSet stops each pod before it starts the replacement.
+    let replaces = workload.kind != WorkloadKind::StatefulSet;
+    let room = workload.strategy.room(pods).filter(|room| replaces && room.surge > 0);
+    let order = match (room, &workload.strategy) {
+        (Some(room), _) => order(workload, room),
+        (None, Strategy::Recreate { .. }) => "Recreate stops all old pods first".to_owned(),
+        (None, _) => "An old pod stops before its replacement starts".to_owned(),
+    };
+    let surge = room.map_or(0, |room| room.surge);
+    let most = pods + surge;
+    format!("At most {most} at once: {pods} by {source}, and {surge} more in a rollout. {order}.")
 }
 
 /// The advice to stop every old pod before a new one starts, as the beginning of a sentence.

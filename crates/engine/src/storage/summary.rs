@@ -10,6 +10,7 @@ use super::modes::ClassModes;
 use crate::model::Text;
 use crate::model::access_mode::{AccessModes, VolumeMode};
 use crate::model::storage_class::StorageClass;
+use crate::snapshot::View;
 
 /// The capabilities of one StorageClass, in words that are ready for the layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -58,6 +59,23 @@ pub struct ConditionalModes {
 }
 
 impl ClassSummary {
+    /// Summarizes a class in its cluster, with the access modes that its annotations state.
+    pub fn in_view(catalog: &Catalog, class: &StorageClass, view: View<'_>) -> Self {
+        let stated = ClassModes::from_annotations(&class.metadata.annotations);
+        let unreadable = stated.as_ref().err().map(|error| format!("{error}."));
+        let attach = catalog.attach(class.driver(), |driver| view.csi_driver(driver));
+        let mut summary = Self::new(catalog, class, stated.unwrap_or_default(), attach);
+        summary.notes.extend(unreadable.map(Into::into));
+        summary
+    }
+
+    /// The class, its provisioner and the product.
+    pub fn heading(&self) -> String {
+        let known = self.title.as_deref().unwrap_or("in no catalog");
+        let storage = format!("{}, {known}", self.provisioner);
+        if self.class.is_empty() { storage } else { format!("{} ({storage})", self.class) }
+    }
+
     /// Summarizes a class: `stated` has the modes in its annotations, `attach` says whether its
     /// volumes are attached.
     pub fn new(
@@ -98,6 +116,11 @@ impl ClassSummary {
 }
 
 impl ModeSummary {
+    /// The modes that the class gives as it is.
+    pub fn granted(&self) -> String {
+        self.modes.as_ref().map_or_else(|| "unknown".to_owned(), AccessModes::to_string)
+    }
+
     fn of(capability: &Capability<'_>) -> Self {
         let mut conditional: Vec<ConditionalModes> = Vec::new();
         let granted = capability.granted.unwrap_or_default();

@@ -10,7 +10,7 @@ use super::policy;
 use crate::analysis::Certainty;
 use crate::model::labels::Labels;
 use crate::model::metadata::Metadata;
-use crate::policy::keys::{HOW_KNOWN, WHY_NOW};
+use crate::policy::keys::PLACEHOLDERS;
 use crate::policy::{
     Action, PassedOver, Policy, RemedyChoice, Strictness, Suppressed, SuppressedBy, Target,
 };
@@ -159,7 +159,7 @@ fn a_notice_fits_into_a_warning_of_120_characters() {
 /// The cases contain the reasons of printed commands as they are printed.
 #[test]
 fn the_examples_of_reasons_are_in_the_cases() {
-    for example in [WHY_NOW, HOW_KNOWN] {
+    for example in PLACEHOLDERS {
         let mut reasons = cases().into_iter().filter_map(|case| case.object.get("reason").cloned());
         assert!(reasons.any(|reason| reason == example), "{example}");
     }

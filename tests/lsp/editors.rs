@@ -1,0 +1,157 @@
+//! Real editors, with the settings of `docs/editors.md`: each shows the finding of a manifest and
+//! repairs it.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::client::{folder, program};
+use super::{CLAIM, WEB};
+
+/// The settings in this language in the documentation.
+fn settings(language: &str) -> String {
+    let page = fs::read_to_string("docs/editors.md").unwrap();
+    let (_, rest) = page.split_once(&format!("```{language}\n")).expect("the page has settings");
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+/// Whether the editor can be started. With CI set, every editor must be there.
+fn is_installed(editor: &str, arguments: &[&str]) -> bool {
+    let started = Command::new(editor).args(arguments).output();
+    let is_there = started.is_ok_and(|output| output.status.success());
+    assert!(is_there || env::var_os("CI").is_none(), "{editor} is not installed");
+    if !is_there {
+        eprintln!("SKIPPED: {editor} is not installed.");
+    }
+    is_there
+}
+
+/// The editor, which finds the program on its PATH and has no settings of a user.
+fn editor(name: &str, root: &Path, home: &Path) -> Command {
+    let bin = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard")).parent().unwrap();
+    let path = env::join_paths(
+        std::iter::once(bin.to_owned()).chain(env::split_paths(&env::var_os("PATH").unwrap())),
+    );
+    let mut command = Command::new(name);
+    command.current_dir(root).env("PATH", path.unwrap()).env("HOME", home);
+    for folder in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+        command.env(folder, home);
+    }
+    command
+}
+
+/// The text that `check --fix` makes.
+fn fixed() -> String {
+    let (_kept, root) = folder(&[("claim.yaml", CLAIM), ("web.yaml", WEB)]);
+    program(&root, &["check", "--render", "never", "--fix", "."]).output().unwrap();
+    fs::read_to_string(root.join("web.yaml")).unwrap()
+}
+
+fn said(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|stream| String::from_utf8_lossy(stream)).concat()
+}
+
+#[test]
+fn neovim_shows_and_repairs() {
+    const DRIVE: &str = "
+vim.cmd.edit('web.yaml')
+local function wait(is_so) assert(vim.wait(60000, is_so, 10), 'Neovim waited in vain') end
+wait(function() return #vim.diagnostic.get(0) > 0 end)
+local found = vim.diagnostic.get(0)[1]
+io.stdout:write(found.code, ' ', found.severity, ' ', found.lnum, ':', found.col, '\\n')
+vim.api.nvim_win_set_cursor(0, {found.lnum + 1, found.col})
+local client = vim.lsp.get_clients({bufnr = 0})[1]
+local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+local answer = client:request_sync('textDocument/hover', params, 60000, 0)
+io.stdout:write(answer.result.contents.value, '\\n')
+vim.lsp.buf.code_action({apply = true, filter = function(action) return action.isPreferred end})
+wait(function() return vim.bo.modified end)
+wait(function() return #vim.diagnostic.get(0) == 0 end)
+vim.cmd.write()
+vim.cmd.quit()
+";
+    if !is_installed(
+        "nvim",
+        &["--headless", "-u", "NONE", "+lua vim.cmd(vim.lsp.config and 'q' or 'cq')"],
+    ) {
+        return;
+    }
+    let (_kept, root) = folder(&[
+        ("claim.yaml", CLAIM),
+        ("web.yaml", WEB),
+        ("init.lua", &settings("lua")),
+        ("drive.lua", DRIVE),
+    ]);
+    fs::create_dir(root.join(".git")).unwrap();
+    let (_home, home) = folder(&[]);
+    let mut nvim = editor("nvim", &root, &home);
+    let output = nvim.args(["--headless", "-u", "init.lua", "-S", "drive.lua"]).output().unwrap();
+    let said = said(&output);
+    // Neovim counts bytes: a pair of surrogates is 4.
+    let byte = WEB.lines().nth(3).unwrap().find("strategy").unwrap();
+    assert!(said.contains(&format!("rolling-update-overlap 1 3:{byte}")), "{said}");
+    assert!(said.contains("At most 2 at once"), "{said}");
+    assert_eq!(fs::read_to_string(root.join("web.yaml")).unwrap(), fixed(), "{said}");
+}
+
+#[test]
+fn emacs_shows_and_repairs() {
+    const DRIVE: &str = r#"
+(define-derived-mode yaml-mode text-mode "YAML")
+(find-file "web.yaml")
+(yaml-mode)
+(setq eglot-sync-connect t eglot-confirm-server-initiated-edits nil)
+(call-interactively 'eglot)
+(defun wait (is-so)
+  (let ((end (+ (float-time) 60)))
+    (while (not (funcall is-so))
+      (when (> (float-time) end) (error "Emacs waited in vain"))
+      (accept-process-output nil 0.05))))
+(wait (lambda () (progn (flymake-start) (flymake-diagnostics))))
+(princ (flymake-diagnostic-text (car (flymake-diagnostics))))
+(goto-char (flymake-diagnostic-beg (car (flymake-diagnostics))))
+(let* ((actions (jsonrpc-request (eglot--current-server-or-lose) :textDocument/codeAction
+         (list :textDocument (eglot--TextDocumentIdentifier)
+               :range (list :start (eglot--pos-to-lsp-position) :end (eglot--pos-to-lsp-position))
+               :context '(:diagnostics []))))
+       (preferred (seq-find (lambda (action) (eq t (plist-get action :isPreferred))) actions)))
+  (eglot--apply-workspace-edit (plist-get preferred :edit)))
+(save-buffer)
+(eglot-shutdown (eglot--current-server-or-lose))
+"#;
+    if !is_installed(
+        "emacs",
+        &["--batch", "--eval", "(progn (package-initialize) (require 'eglot))"],
+    ) {
+        return;
+    }
+    let (_kept, root) = folder(&[
+        ("claim.yaml", CLAIM),
+        ("web.yaml", WEB),
+        ("init.el", &["(package-initialize)\n", &settings("elisp")].concat()),
+        ("drive.el", DRIVE),
+    ]);
+    fs::create_dir(root.join(".git")).unwrap();
+    let (_home, home) = folder(&[]);
+    let mut emacs = editor("emacs", &root, &home);
+    let output = emacs.args(["--batch", "-l", "init.el", "-l", "drive.el"]).output().unwrap();
+    let said = said(&output);
+    assert!(said.contains("Deployment web: claim \"data\""), "{said}");
+    assert_eq!(fs::read_to_string(root.join("web.yaml")).unwrap(), fixed(), "{said}");
+}
+
+#[test]
+fn the_extension_of_visual_studio_code_starts_the_program() {
+    let extension = Path::new("editors/vscode");
+    if !extension.join("node_modules").exists() {
+        assert!(env::var_os("CI").is_none(), "run npm ci in editors/vscode");
+        eprintln!("SKIPPED: npm ci was not run in editors/vscode.");
+        return;
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["test", "--silent"]).current_dir(extension);
+    let tested = npm.env("MULTI_ATTACH_GUARD", env!("CARGO_BIN_EXE_multi-attach-guard")).output();
+    let output = tested.unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
