@@ -89,7 +89,7 @@ vim.cmd.quit()
     let output = nvim.args(["--headless", "-u", "init.lua", "-S", "drive.lua"]).output().unwrap();
     let said = said(&output);
     // Neovim counts bytes: a pair of surrogates is 4.
-    let byte = WEB.lines().nth(3).unwrap().find("strategy").unwrap();
+    let byte = WEB.lines().nth(3).unwrap().find("type: RollingUpdate").unwrap();
     assert!(said.contains(&format!("rolling-update-overlap 1 3:{byte}")), "{said}");
     assert!(said.contains("At most 2 at once"), "{said}");
     assert_eq!(fs::read_to_string(root.join("web.yaml")).unwrap(), fixed(), "{said}");

@@ -240,7 +240,7 @@ fn shows_the_lines_at_fault(name: &str, columns: u16, printed: &str) {
         let below = lines[at + 1].chars().nth(column)?;
         Some(below == sign)
     };
-    assert_eq!(marked("strategy:", '^'), Some(true), "{name}: {all}");
+    assert_eq!(marked("type: RollingUpdate", '^'), Some(true), "{name}: {all}");
     assert_eq!(marked("claimName:", '-'), Some(true), "{name}: {all}");
     // A window has at least 40 columns, and a frame with the line's number comes before each line.
     let most = usize::from(columns.max(40)) + "1234 | ".len() + "……".chars().count();

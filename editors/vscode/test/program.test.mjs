@@ -83,7 +83,7 @@ async function shown(facts) {
 test("a finding is shown, explained and repaired", async () => {
   const { diagnostics, titles, hover } = await shown([]);
   assert.deepEqual(diagnostics.map((found) => found.code), ["rolling-update-overlap"]);
-  assert.equal(titles[0], "recreate: set spec.strategy to {type: Recreate}");
+  assert.equal(titles[0], "recreate: set the strategy to {type: Recreate}");
   assert.equal(titles.at(-1), "Ignore rolling-update-overlap here, with a reason");
   assert.match(hover, /^claim "data": ReadWriteOnce, class "gp3"\n.*\nUsed by Deployment web\.$/);
 });
