@@ -23,6 +23,35 @@ pub(crate) enum FailOn {
     Incomplete,
 }
 
+/// When text has colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal that has them, unless NO_COLOR or CLICOLOR=0 forbids it; with FORCE_COLOR too
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl Color {
+    /// Whether text has colours on a `terminal`, or in another output.
+    fn is_on(self, terminal: bool) -> bool {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto if anstyle_query::no_color() => false,
+            Self::Auto if anstyle_query::clicolor_force() || is_set("FORCE_COLOR") => true,
+            Self::Auto => {
+                terminal
+                    && anstyle_query::clicolor() != Some(false)
+                    && anstyle_query::term_supports_color()
+            }
+        }
+    }
+}
+
 /// How findings are reported, and which of them make a command fail.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReportArgs {
@@ -37,6 +66,10 @@ pub(crate) struct ReportArgs {
     /// Print only the counts, in the formats for people
     #[arg(long, visible_short_alias = 'q')]
     pub summary: bool,
+
+    /// Colours in the formats for people
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    pub color: Color,
 
     /// Report and fail on only the findings that this earlier `--format json` lacks
     #[arg(long, value_name = "EARLIER.json")]
@@ -67,13 +100,11 @@ impl ReportArgs {
 
     /// The style of text, for a terminal or another output.
     fn style(&self, terminal: bool) -> Style {
-        // https://no-color.org
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let width = terminal_size::terminal_size()
             .filter(|_| terminal)
             .map_or(WIDEST, |(width, _)| width.0.into());
         Style {
-            colour: terminal && !unwanted,
+            colour: self.color.is_on(terminal),
             // It is between the width that text needs and the width that is easy to read.
             width: width.clamp(NARROWEST, WIDEST),
             summary: self.summary,

@@ -53,6 +53,30 @@ fn commands_say_what_is_asked_for() {
     }
 }
 
+#[test]
+fn what_is_piped_into_a_check_of_files_is_named() {
+    let empty = repository(&[]);
+    let tip = "Standard input was not read: `multi-attach-guard check -` reads it.";
+    let output = run_with(&empty, &["check"], DEPLOYMENT);
+    assert!(err(&output).ends_with(&format!("{tip}\n")), "{}", err(&output));
+    for arguments in [&["check", "."][..], &["check", "-f", "-"]] {
+        let named = run_with(&empty, arguments, DEPLOYMENT);
+        assert!(!err(&named).contains(tip), "{}", err(&named));
+    }
+    let found = run(&shop(), &["check"]);
+    assert!(!err(&found).contains(tip), "{}", err(&found));
+}
+
+#[test]
+fn files_are_named_as_in_kubectl() {
+    let folder = shop();
+    let named = run(&folder, &["check", "--format", "json", "-f", "deploy"]);
+    let expected = run(&folder, &["check", "--format", "json", "deploy"]);
+    assert_eq!((code(&named), out(&named)), (code(&expected), out(&expected)));
+    let both = run(&folder, &["check", "--format", "json", "deploy", "-f", "deploy/web.yaml"]);
+    assert_eq!(out(&both), out(&expected));
+}
+
 /// The problem matcher reads the output of `check --format concise`.
 #[test]
 fn the_problem_matcher_reads_concise_lines() {

@@ -38,7 +38,10 @@ fn printed(folder: &Path, columns: u16, arguments: &[&str]) -> String {
 
 fn guard(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = program(arguments);
-    command.current_dir(folder).env_remove("NO_COLOR");
+    command.current_dir(folder).env("TERM", "xterm");
+    for name in ["NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
     command
 }
 
@@ -273,9 +276,29 @@ fn colours_are_for_terminals_that_want_them() {
     let plain = shown(command, 80);
     assert!(!plain.contains('\x1b'), "{plain:?}");
     assert_eq!(without_colours(&seen), without_colours(&plain));
+    for (variable, option, on_terminal, in_pipe) in [
+        ("A=b", "auto", true, false),
+        ("NO_COLOR=1", "auto", false, false),
+        ("NO_COLOR=1", "always", true, true),
+        ("CLICOLOR=0", "auto", false, false),
+        ("TERM=dumb", "auto", false, false),
+        ("FORCE_COLOR=1", "auto", true, true),
+        ("CLICOLOR_FORCE=1", "auto", true, true),
+        ("FORCE_COLOR=1", "never", false, false),
+    ] {
+        let (name, value) = variable.split_once('=').unwrap();
+        let command = || {
+            let mut command = guard(folder.path(), &["check", "--color", option, "."]);
+            command.env(name, value);
+            command
+        };
+        let there = shown(command(), 80);
+        assert_eq!(there.contains('\x1b'), on_terminal, "{variable} {option}: {there:?}");
+        let piped = command().output().unwrap().stdout;
+        assert_eq!(piped.contains(&b'\x1b'), in_pipe, "{variable} {option}");
+    }
     let output = guard(folder.path(), &["check", "."]).output().unwrap();
     let piped = String::from_utf8(output.stdout).unwrap();
-    assert!(!piped.contains('\x1b'), "{piped:?}");
     let title = piped.lines().next().unwrap();
     assert!(title.ends_with("(if class \"standard\" attaches)"), "a title is a line: {title}");
 }

@@ -27,7 +27,7 @@ async fn without_a_cluster_it_is_not_ready_but_answers() {
     let server = serve_without_facts(&[]).await;
     until("readiness says what is missing", async || {
         let (status, text) = server.admin("/readyz").await;
-        status == 503 && text.contains("not-ready view: No cluster is known")
+        status == 503 && text.contains("not-ready view: Set KUBECONFIG to your kubeconfig")
     })
     .await;
     let answer = server.review("/validate", &example()).await;

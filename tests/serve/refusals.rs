@@ -17,8 +17,8 @@ an unknown key in the policy | GOOD --config=TMP/key.yaml --policy-required | TM
 a provisioner named twice | GOOD --config=TMP/twice.yaml --policy-required | TMP/twice.yaml:3:
 no policy there | GOOD --config=no/such --policy-required | The policy file no/such cannot be read
 no certificate there | --facts=examples/facts --tls-cert=no/c --tls-key=no/k | no/c
-no cluster to manage a certificate in | --facts=examples/facts --manage-certs | --manage-certs needs a cluster. No cluster is known
-no cluster to make Events in | --self-signed --events | --events needs a cluster. No cluster is known
+no cluster to manage a certificate in | --facts=examples/facts --manage-certs | --manage-certs needs a cluster. Set KUBECONFIG to your kubeconfig
+no cluster to make Events in | --self-signed --events | --events needs a cluster. Set KUBECONFIG to your kubeconfig
 no certificate named | --facts=examples/facts | --self-signed
 a folder to write to that is not there | GOOD --write-ca=no/such/ca.pem | no/such/ca.pem
 an unknown option | GOOD --no-such-option | --no-such-option

@@ -46,7 +46,7 @@ pub struct Access {
 pub enum ConnectError {
     /// There is neither a kubeconfig nor a service account.
     #[error(
-        "No cluster is known: the kubeconfig names none ({kubeconfig}), and this program does not run in a pod with a service account ({in_cluster}). Set KUBECONFIG to your kubeconfig."
+        "Set KUBECONFIG to your kubeconfig: no cluster is known. The kubeconfig names none ({kubeconfig}), and this program does not run in a pod with a service account ({in_cluster})."
     )]
     NoCluster {
         /// The error in the kubeconfig.

@@ -37,9 +37,13 @@ const INTERRUPTED: u8 = 130;
 /// The options of `check`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CheckOptions {
-    /// Files and directories to check; "-" reads standard input
-    #[arg(value_name = "PATH", default_value = ".")]
+    /// Files and directories to check; "-" reads standard input [default: .]
+    #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+
+    /// The same as PATH, as in kubectl (repeatable)
+    #[arg(long, short = 'f', value_name = "PATH")]
+    pub filename: Vec<PathBuf>,
 
     /// Skip matching paths, as a .gitignore does (repeatable)
     #[arg(long, value_name = "GLOB")]
@@ -95,6 +99,17 @@ pub(crate) struct CheckOptions {
 }
 
 impl CheckOptions {
+    /// The options with all paths in one place, and whether one was named.
+    fn with_all_paths(&self) -> (Self, bool) {
+        let mut options = self.clone();
+        options.paths.append(&mut options.filename);
+        let is_named = !options.paths.is_empty();
+        if !is_named {
+            options.paths.push(PathBuf::from("."));
+        }
+        (options, is_named)
+    }
+
     /// Whether facts come from a cluster, because of `--cluster` or a flag that names one.
     pub(super) const fn reads_cluster(&self) -> bool {
         self.cluster || self.access.is_given()
@@ -120,6 +135,7 @@ fn remedy(name: &str) -> Result<RemedyChoice, String> {
 
 /// Runs the command, and returns the exit code of the program.
 pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
+    let (options, is_named) = &options.with_all_paths();
     let repository = Repository::around_here();
     let policy = policy(options, &repository)?;
     let effective = policy_file::effective(policy.as_deref())?;
@@ -175,7 +191,25 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
         knows_cluster: options.reads_cluster() || !options.facts.is_empty(),
     };
     hints.add_to(&mut report);
-    finish(options, &report)
+    let code = finish(options, &report);
+    if !is_named && report.summary.judged == 0 && is_piped() {
+        complain(&"Standard input was not read: `multi-attach-guard check -` reads it.");
+    }
+    code
+}
+
+/// Whether another program's output is piped into this one.
+#[cfg(unix)]
+fn is_piped() -> bool {
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::FileTypeExt as _;
+    let input = io::stdin().as_fd().try_clone_to_owned().map(fs::File::from);
+    input.and_then(|input| input.metadata()).is_ok_and(|input| input.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+const fn is_piped() -> bool {
+    false
 }
 
 /// The policy file that the options name, or the nearest one.
