@@ -13,7 +13,6 @@ mod logging;
 mod lsp;
 mod output;
 mod policies;
-mod removed;
 mod rules;
 mod serve;
 mod snapshot;
@@ -21,6 +20,7 @@ mod target;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use audit::AuditOptions;
@@ -124,14 +124,18 @@ enum Command {
 ///
 /// # Errors
 ///
-/// Returns the exit code if the arguments name a feature of an earlier version.
+/// Returns the exit code if the arguments name what another option of this program does.
 pub fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
-        let command = std::env::args_os().nth(1).unwrap_or_default();
-        let Some(sentence) = removed::sentence(&error, &command.to_string_lossy()) else {
+        let is_check = std::env::args_os().nth(1).is_some_and(|command| command == "check");
+        // Users of kubectl and of other linters expect it.
+        let expected = ContextValue::String("--dry-run".to_owned());
+        if !is_check || error.get(ContextKind::InvalidArg) != Some(&expected) {
             error.exit()
-        };
-        output::complain(&sentence);
+        }
+        output::complain(
+            &"`check --diff` prints what `check --fix` would change, and changes nothing.",
+        );
         ExitCode::from(2)
     })
 }

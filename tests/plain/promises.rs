@@ -223,19 +223,3 @@ async fn what_is_promised_is_kept_or_its_end_is_announced() {
         broken.join("\n")
     );
 }
-
-#[test]
-fn what_was_removed_says_what_to_use_instead() {
-    for (arguments, instead) in [
-        (&["migrate", "-n", "shop", "data"][..], "docs/migrate.md"),
-        (&["diagnose", "--format", "html"], "--format json"),
-        (&["serve", "--fence-advice"], "diagnose"),
-        (&["serve", "--reports"], "examples/reports.yaml"),
-    ] {
-        let output = program(arguments).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-        assert!(said.contains(instead), "{arguments:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
-    }
-}
