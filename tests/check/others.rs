@@ -68,6 +68,17 @@ fn what_is_piped_into_a_check_of_files_is_named() {
 }
 
 #[test]
+fn the_files_of_git_are_not_edited() {
+    let text = [CLASS, CLAIM, DEPLOYMENT].join("---\n");
+    let folder = repository(&[(".git/hooks/web.yaml", &*text), ("web.yaml", &*text)]);
+    for path in [".git/hooks/web.yaml", "web.yaml"] {
+        let output = run(&folder, &["check", "--fix", path]);
+        let after = fs::read_to_string(folder.path().join(path)).unwrap();
+        assert_eq!(after == text, path.starts_with(".git"), "{path}: {output:?}");
+    }
+}
+
+#[test]
 fn files_are_named_as_in_kubectl() {
     let folder = shop();
     let named = run(&folder, &["check", "--format", "json", "-f", "deploy"]);

@@ -246,6 +246,10 @@ fn edit(
 fn write_edits(edits: &mut Edits) {
     for (path, mut edited) in std::mem::take(&mut edits.files) {
         let name = &edited.name;
+        if path.components().any(|part| part.as_os_str() == ".git") {
+            edits.fail(name, "Git's own files are not edited.".to_owned());
+            continue;
+        }
         match replace(&path, &edited.after) {
             Ok(lost) => {
                 edits.done.append(&mut edited.done);
