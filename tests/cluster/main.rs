@@ -236,7 +236,8 @@ fn without_a_cluster_every_command_says_so() {
         &["check", "--cluster", "a.yaml"],
     ] {
         let with_context = [command, &["--context", "other"]].concat();
-        let none = "Set KUBECONFIG to your kubeconfig: no cluster is known. The kubeconfig names none (";
+        let none =
+            "Set KUBECONFIG to your kubeconfig: no cluster is known. The kubeconfig names none (";
         let no_context = "The context \"other\" cannot be used: ";
         for (kubeconfig, arguments, start) in [
             (&absent, command, none),

@@ -287,14 +287,14 @@ fn colours_are_for_terminals_that_want_them() {
         ("FORCE_COLOR=1", "never", false, false),
     ] {
         let (name, value) = variable.split_once('=').unwrap();
-        let command = || {
-            let mut command = guard(folder.path(), &["check", "--color", option, "."]);
-            command.env(name, value);
-            command
+        let coloured = || {
+            let mut check = guard(folder.path(), &["check", "--color", option, "."]);
+            check.env(name, value);
+            check
         };
-        let there = shown(command(), 80);
+        let there = shown(coloured(), 80);
         assert_eq!(there.contains('\x1b'), on_terminal, "{variable} {option}: {there:?}");
-        let piped = command().output().unwrap().stdout;
+        let piped = coloured().output().unwrap().stdout;
         assert_eq!(piped.contains(&b'\x1b'), in_pipe, "{variable} {option}");
     }
     let output = guard(folder.path(), &["check", "."]).output().unwrap();
