@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::cluster::ClusterArgs;
 use super::error::CommandError;
-use super::output::print;
+use super::output::{did_you_mean, print};
 use engine::model::object::ObjectKind;
 use engine::storage::{Catalog, ClassSummary, ConditionalModes};
 use report::products::{self, Product};
@@ -114,8 +114,7 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CommandError> {
 const MOST_PRODUCTS: usize = 10;
 
 fn unknown(name: &str, catalog: &Catalog) -> CommandError {
-    let meant = products::meant(name, catalog);
-    let meant = meant.map_or_else(String::new, |meant| format!(" Did you mean \"{meant}\"?"));
+    let meant = did_you_mean(products::meant(name, catalog).as_deref());
     CommandError::UnknownStorage { name: name.to_owned(), meant }
 }
 

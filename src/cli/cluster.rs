@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
 use super::error::CommandError;
+use super::output::complain;
 use super::policies::{self, Installed};
 use super::target::{Target, TargetError};
 use doctor::diagnosis::command;
@@ -139,7 +140,7 @@ impl ClusterArgs {
         let config = runtime.block_on(self.access().config())?;
         let (server, remark) = runtime.block_on(reach(&config, Instant::now() + ANSWER))?;
         if let Some(remark) = remark {
-            eprintln!("{remark}");
+            complain(&remark);
         }
         Ok(Connection { runtime, config, server })
     }

@@ -1,14 +1,12 @@
 //! `lsp`: serves an editor.
 
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
+use super::check::facts_in_files;
 use super::error::CommandError;
-use engine::snapshot::Snapshot;
-use source::facts;
 
 /// The options of `lsp`.
 #[derive(Args, Clone, Debug)]
@@ -19,10 +17,6 @@ pub(crate) struct LspOptions {
 }
 
 pub(super) fn run(options: &LspOptions) -> Result<ExitCode, CommandError> {
-    let facts = match &*options.facts {
-        [] => Snapshot::complete(),
-        paths => facts::load(paths, &mut io::empty())?,
-    };
-    let ended_well = ::lsp::serve(facts)?;
+    let ended_well = ::lsp::serve(facts_in_files(&options.facts)?)?;
     Ok(if ended_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

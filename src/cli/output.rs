@@ -152,6 +152,11 @@ pub(super) fn write_report(
 /// The width that names and fields need.
 const NARROWEST: usize = 40;
 
+/// The question whether a similar name was meant, after a space; empty if there is none.
+pub(super) fn did_you_mean(meant: Option<&str>) -> String {
+    meant.map_or_else(String::new, |meant| format!(" Did you mean \"{meant}\"?"))
+}
+
 /// Prints an error to standard error, made safe to print: it may name files and objects.
 pub(super) fn complain(what: &impl Display) {
     eprintln!("{}", safe::lines(&what.to_string()));

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::{complain, print};
+use super::output::{complain, did_you_mean, print};
 use engine::model::words::{OF_FEW, nearest};
 use engine::policy::keys;
 use engine::remedy::{REMEDIES, Remedy};
@@ -35,8 +35,7 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
                 silence(rule.code)
             ),
             None => {
-                let meant = nearest(code, codes::ALL, OF_FEW)
-                    .map_or_else(String::new, |meant| format!(" Did you mean \"{meant}\"?"));
+                let meant = did_you_mean(nearest(code, codes::ALL, OF_FEW));
                 let known = codes::ALL.join(", ");
                 complain(&format!("There is no rule \"{code}\".{meant} The rules are: {known}."));
                 return ExitCode::from(2);

@@ -41,6 +41,16 @@ fn editor(name: &str, root: &Path, home: &Path) -> Command {
     command
 }
 
+/// Starts the editor in a repository with these files: what it said, and the manifest that it left.
+fn driven(name: &str, arguments: &[&str], files: [(&str, &str); 2]) -> (String, String) {
+    let [settings, drive] = files;
+    let (_kept, root) = folder(&[("claim.yaml", CLAIM), ("web.yaml", WEB), settings, drive]);
+    fs::create_dir(root.join(".git")).unwrap();
+    let (_home, home) = folder(&[]);
+    let output = editor(name, &root, &home).args(arguments).output().unwrap();
+    (said(&output), fs::read_to_string(root.join("web.yaml")).unwrap())
+}
+
 /// The text that `check --fix` makes.
 fn fixed() -> String {
     let (_kept, root) = folder(&[("claim.yaml", CLAIM), ("web.yaml", WEB)]);
@@ -77,22 +87,13 @@ vim.cmd.quit()
     ) {
         return;
     }
-    let (_kept, root) = folder(&[
-        ("claim.yaml", CLAIM),
-        ("web.yaml", WEB),
-        ("init.lua", &settings("lua")),
-        ("drive.lua", DRIVE),
-    ]);
-    fs::create_dir(root.join(".git")).unwrap();
-    let (_home, home) = folder(&[]);
-    let mut nvim = editor("nvim", &root, &home);
-    let output = nvim.args(["--headless", "-u", "init.lua", "-S", "drive.lua"]).output().unwrap();
-    let said = said(&output);
+    let files = [("init.lua", &*settings("lua")), ("drive.lua", DRIVE)];
+    let (said, left) = driven("nvim", &["--headless", "-u", "init.lua", "-S", "drive.lua"], files);
     // Neovim counts bytes: a pair of surrogates is 4.
     let byte = WEB.lines().nth(3).unwrap().find("type: RollingUpdate").unwrap();
     assert!(said.contains(&format!("rolling-update-overlap 1 3:{byte}")), "{said}");
     assert!(said.contains("At most 2 at once"), "{said}");
-    assert_eq!(fs::read_to_string(root.join("web.yaml")).unwrap(), fixed(), "{said}");
+    assert_eq!(left, fixed(), "{said}");
 }
 
 #[test]
@@ -126,19 +127,11 @@ fn emacs_shows_and_repairs() {
     ) {
         return;
     }
-    let (_kept, root) = folder(&[
-        ("claim.yaml", CLAIM),
-        ("web.yaml", WEB),
-        ("init.el", &["(package-initialize)\n", &settings("elisp")].concat()),
-        ("drive.el", DRIVE),
-    ]);
-    fs::create_dir(root.join(".git")).unwrap();
-    let (_home, home) = folder(&[]);
-    let mut emacs = editor("emacs", &root, &home);
-    let output = emacs.args(["--batch", "-l", "init.el", "-l", "drive.el"]).output().unwrap();
-    let said = said(&output);
+    let settings = ["(package-initialize)\n", &settings("elisp")].concat();
+    let files = [("init.el", &*settings), ("drive.el", DRIVE)];
+    let (said, left) = driven("emacs", &["--batch", "-l", "init.el", "-l", "drive.el"], files);
     assert!(said.contains("Deployment web: claim \"data\""), "{said}");
-    assert_eq!(fs::read_to_string(root.join("web.yaml")).unwrap(), fixed(), "{said}");
+    assert_eq!(left, fixed(), "{said}");
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! The fourth stage: judges objects in their context.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use jiff::Timestamp;
@@ -61,14 +60,13 @@ impl<'c> Subject<'c> {
     }
 
     /// The field on which the finding is marked: the type of a strategy, where one is written.
-    fn written_field<'f>(&self, field: &'f str) -> Cow<'f, str> {
-        let typed = format!("{field}.type");
-        let pointer = format!("/{}", typed.replace('.', "/"));
+    fn written_field(&self, field: &str) -> String {
+        let is_typed = |strategy| self.document()["spec"][strategy].get("type").is_some();
         match field.strip_prefix("spec.") {
-            Some("strategy" | "updateStrategy") if self.document().pointer(&pointer).is_some() => {
-                typed.into()
+            Some(strategy @ ("strategy" | "updateStrategy")) if is_typed(strategy) => {
+                format!("{field}.type")
             }
-            _ => field.into(),
+            _ => field.to_owned(),
         }
     }
 
@@ -146,7 +144,7 @@ impl<'c> Subject<'c> {
         let mut findings = Vec::new();
         for mut finding in verdict.findings {
             notices.extend(self.qualify(&mut finding));
-            let field = self.written_field(&finding.field_path).into_owned();
+            let field = self.written_field(&finding.field_path);
             let spot = self.spot(&field);
             match as_notice(known, &finding) {
                 Some(text) => notices.push((text, spot)),

@@ -13,6 +13,9 @@ use super::tree::Tree;
 /// The namespace of namespaced objects that name none, as in kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
+/// The field with the version of the API server in the output of `kubectl version`.
+const SERVER_VERSION: &str = "serverVersion";
+
 /// Facts that could not be read. Incomplete facts would mislead, so one fault in one file is enough
 /// to fail; all faults are reported.
 #[derive(Debug, thiserror::Error)]
@@ -45,8 +48,7 @@ fn lines(errors: &[ReadError]) -> String {
 }
 
 /// Puts the objects of `sources`, and a `serverVersion` as `kubectl version` prints it, into
-/// `cluster`. Kinds that no verdict depends on are ignored.
-/// `errors` are the files that could not be opened, and `paths` names all of them in messages.
+/// `cluster`. Kinds that no verdict depends on are ignored. `errors` are the files that could not be opened, and `paths` names all of them in messages.
 ///
 /// # Errors
 ///
@@ -85,16 +87,13 @@ pub fn apply(
 
 /// The version of the API server, if one of the documents says it.
 fn server_version(source: &Source) -> Option<ServerVersion> {
-    let text = source.text().ok()?;
-    parts(&text).iter().find_map(version_in)
+    let text = source.text().ok().filter(|text| text.contains(SERVER_VERSION))?;
+    parts(&text).iter().filter(|part| part.text.contains(SERVER_VERSION)).find_map(version_in)
 }
 
 fn version_in(part: &Part<'_>) -> Option<ServerVersion> {
-    if !part.text.contains("serverVersion") {
-        return None;
-    }
     let tree = Tree::parse(part.text).ok()??;
-    let (_, version) = tree.entry(tree.root(), "serverVersion")?;
+    let (_, version) = tree.entry(tree.root(), SERVER_VERSION)?;
     let (server, _) = ServerVersion::read(tree.string(version, "gitVersion")?);
     Some(server)
 }

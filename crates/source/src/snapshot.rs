@@ -47,9 +47,9 @@ pub enum SnapshotError {
     Fact(#[from] serde_json::Error),
 }
 
-/// Writes the version of the API server and the objects of the [`KINDS`], each kind sorted by name, so that two snapshots of one
-/// cluster compare line by line. Class parameters that may be secrets are replaced by `REDACTED`.
-/// `printable` turns the YAML of a document, and the value behind it, into the text to write.
+/// Writes the version of the API server and the objects of the [`KINDS`], each kind sorted by name,
+/// so that two snapshots of one cluster compare line by line. Class parameters that may be secrets
+/// are replaced by `REDACTED`. `printable` turns the YAML of a document, and the value behind it, into the text to write.
 ///
 /// # Errors
 ///

@@ -277,10 +277,15 @@ fn facts(options: &CheckOptions) -> Result<Snapshot, CommandError> {
     if options.reads_cluster() {
         return options.access.connect()?.read(|_| true);
     }
-    if options.facts.is_empty() {
-        return Ok(Snapshot::complete());
+    facts_in_files(&options.facts)
+}
+
+/// Facts about the cluster that the files stand for; without any, one about which all is known.
+pub(super) fn facts_in_files(paths: &[PathBuf]) -> Result<Snapshot, CommandError> {
+    match paths {
+        [] => Ok(Snapshot::complete()),
+        _ => Ok(facts::load(paths, &mut io::empty())?),
     }
-    Ok(facts::load(&options.facts, &mut io::empty())?)
 }
 
 /// Prints the repaired text of standard input, or else the edits if the report is for people, to

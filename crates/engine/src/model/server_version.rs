@@ -26,7 +26,7 @@ impl ServerVersion {
         let remark = (!is_known).then(|| {
             let said: String = git_version.chars().take(40).collect();
             format!(
-                "The API server reports the version {said:?}. Known are Kubernetes 1.{oldest} to 1.{newest}, so it is expected to behave as 1.{newest}."
+                "The API server reports the version {said:?}. This program knows Kubernetes 1.{oldest} to 1.{newest}, and expects the server to behave as 1.{newest}."
             )
         });
         (Self { minor: number.map(|number| number.min(newest)) }, remark)

@@ -105,13 +105,16 @@ pub fn pods_at_once(workload: &Workload, view: View<'_>) -> String {
     format!("At most {most} at once: {pods} by {source}, and {surge} more in a rollout. {order}.")
 }
 
+/// Whether the API server is known to accept Recreate in a StatefulSet.
+fn recreates_sets(analysis: &Analysis<'_>) -> bool {
+    analysis.facts.view.server().recreates_stateful_sets()
+}
+
 /// The advice to stop every old pod before a new one starts, as the beginning of a sentence.
 pub(super) fn stop_first(analysis: &Analysis<'_>) -> &'static str {
     let workload = analysis.workload;
     match (workload.kind, &workload.strategy, workload.replicas) {
-        (WorkloadKind::StatefulSet, ..)
-            if analysis.facts.view.server().recreates_stateful_sets() =>
-        {
+        (WorkloadKind::StatefulSet, ..) if recreates_sets(analysis) => {
             "Set spec.updateStrategy to {type: Recreate}"
         }
         (WorkloadKind::StatefulSet | WorkloadKind::CloneSet, _, 2..)
@@ -154,11 +157,7 @@ pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>) -> String {
 pub(super) fn in_brief(analysis: &Analysis<'_>) -> &'static str {
     let workload = analysis.workload;
     match (workload.kind, &workload.strategy, workload.replicas) {
-        (WorkloadKind::StatefulSet, ..)
-            if analysis.facts.view.server().recreates_stateful_sets() =>
-        {
-            "use Recreate"
-        }
+        (WorkloadKind::StatefulSet, ..) if recreates_sets(analysis) => "use Recreate",
         (WorkloadKind::StatefulSet, ..)
         | (WorkloadKind::Rollout | WorkloadKind::CloneSet, _, 2..) => "scale to 0 first",
         (WorkloadKind::Rollout, Strategy::SideBySide(_), _) => "use canary with maxSurge 0",
