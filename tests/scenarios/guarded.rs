@@ -129,7 +129,9 @@ pub(crate) fn play_guarded(
             output.done()?;
         }
         let last = place + 1 == actions.len();
-        if action.rests() && (!last || mode == Mode::Fix) {
+        // A write that nobody waits for, too: the guard must know of it before the next one.
+        let is_write = action.rests() || matches!(action, Action::ApplyAtOnce(_));
+        if is_write && (!last || mode == Mode::Fix) {
             let rest = run.rest()?;
             guarded.outcome = guarded.outcome.max(Some(rest.outcome));
             guarded.multi_attach = rest.multi_attach;
