@@ -49,8 +49,6 @@ mod single_flight;
 pub mod snapshot;
 pub mod status;
 mod store;
-mod template_defaults;
-mod template_digest;
 mod turns;
 mod watch;
 

@@ -4,11 +4,11 @@
 //! The workload's revisions are looked up only if an update of a pod template would be denied, or
 //! the template patched. If the look-up does not end in time, the denial counts as not confirmed.
 //!
-//! A user who may create ReplicaSets can forge one of a Deployment or a Rollout, with its owner,
-//! number, template and pods. So it is worth as much as an annotation of that user: nothing if the
-//! policy lets no object override it. The same holds for the labels of pods, which tell apart the
-//! revisions of a DaemonSet that has more than two. Only controllers write ControllerRevisions and
-//! the status of a workload, as far as the roles `edit` and `admin` go.
+//! A user who may create ReplicaSets can forge one of a Deployment, with its owner, number, template
+//! and pods. So it is worth as much as an annotation of that user: nothing if the policy lets no
+//! object override it. Only controllers write ControllerRevisions and the status of a workload, as
+//! far as the roles `edit` and `admin` go. A DaemonSet with more than two revisions does not say to
+//! which of them its pods belong, so there only an annotation helps.
 
 use std::collections::BTreeSet;
 
@@ -41,25 +41,20 @@ pub(super) async fn allow_rollback(
     let Some(rollback) = TemplateUpdate::read(received) else {
         return verdict;
     };
-    let rests_on_replica_sets =
-        matches!(rollback.update.kind, WorkloadKind::Deployment | WorkloadKind::Rollout);
-    if rests_on_replica_sets && !verdict.may_be_overridden {
+    if rollback.update.kind == WorkloadKind::Deployment && !verdict.may_be_overridden {
         return verdict;
     }
     let owner = rollback.owner();
     let found = view
         .revisions(&owner, rollback.template, asker, deadline)
         .await
-        .map_err(|error| error.to_string())
-        .and_then(|all| Ok(rollback.rests_on(&all)?.cloned()));
+        .map(|all| rollback.rests_on(&all).cloned());
     match found {
-        // Users who may edit pods can write the labels of a DaemonSet's pods.
-        Ok(Some(target)) if target.pods.is_some() && !verdict.may_be_overridden => verdict,
         Ok(Some(target)) => {
             let revision = format!("{} {}", target.kind, target.name);
             tracing::info!(
                 object = %received.reference(), endpoint = endpoint.name(), user = received.user(),
-                %revision, number = target.number, created = %target.created, pods = ?target.pods, ready = target.ready,
+                %revision, number = target.number, created = %target.created, pods = target.pods, ready = target.ready,
                 "An update passed as a rollback."
             );
             verdict.of_rollback(&format!(
@@ -113,10 +108,7 @@ struct Metadata {
 #[serde(default)]
 struct Annotations {
     #[serde(rename = "deployment.kubernetes.io/revision")]
-    deployment: String,
-    /// The annotation of Argo Rollouts.
-    #[serde(rename = "rollout.argoproj.io/revision")]
-    rollout: String,
+    revision: String,
 }
 
 #[derive(Deserialize)]
@@ -146,10 +138,6 @@ struct Kept {
 #[serde(default, rename_all = "camelCase")]
 struct Status {
     conditions: Vec<Condition>,
-    /// The hash of the revision to which a Rollout returns, which is the end of its ReplicaSet's
-    /// name.
-    #[serde(rename = "stableRS")]
-    stable: Option<String>,
     current_revision: String,
     current_replicas: i64,
     current_number_scheduled: i64,
@@ -168,7 +156,9 @@ impl<'a> TemplateUpdate<'a> {
     /// The update under review; `None` if the review is about something else.
     fn read(received: &'a Received<'_>) -> Option<Self> {
         let update = received.update()?;
-        update.kind.revision_label()?;
+        const KINDS: [WorkloadKind; 3] =
+            [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::DaemonSet];
+        KINDS.contains(&update.kind).then_some(())?;
         let new: Object<'a> = serde_json::from_str(update.object.get()).ok()?;
         let old: Object<'a> = serde_json::from_str(update.old_object.get()).ok()?;
         let template = new.spec.template;
@@ -190,54 +180,33 @@ impl<'a> TemplateUpdate<'a> {
             labels: (labels.into_iter().flatten())
                 .filter_map(|(key, value)| Some((&**key, value.as_str()?)))
                 .collect(),
-            // Other kinds do not say to which revision their pods belong.
-            revision: (self.update.kind == WorkloadKind::StatefulSet)
-                .then_some(&*self.old.status.current_revision),
         }
     }
 
     /// The revision with the requested template whose pods have the volume, if there is one.
-    ///
-    /// # Errors
-    /// Fails if nothing shows whether its pods do.
-    fn rests_on<'r>(&self, revisions: &'r [Revision]) -> Result<Option<&'r Revision>, String> {
+    fn rests_on<'r>(&self, revisions: &'r [Revision]) -> Option<&'r Revision> {
         let status = &self.old.status;
         let mut with_template = revisions.iter().filter(|revision| revision.has_template);
         match self.update.kind {
-            WorkloadKind::StatefulSet => Ok(with_template.find(|revision| {
+            WorkloadKind::StatefulSet => with_template.find(|revision| {
                 revision.name == status.current_revision && status.current_replicas >= 1
-            })),
+            }),
             // If there are two revisions, pods that are not of the newest one are of the other. A
             // DaemonSet does not report more.
-            WorkloadKind::DaemonSet => match with_template.next() {
-                Some(_) if status.updated_number_scheduled >= status.current_number_scheduled => {
-                    Ok(None)
-                }
-                Some(revision) if revisions.len() > 2 => match revision.pods {
-                    Some(running) => Ok(Some(revision).filter(|_| running >= 1)),
-                    None => Err(format!(
-                        "without the right to list pods it is not known to which of its revisions, {} among them, its pods belong",
-                        revision.name
-                    )),
-                },
-                found => Ok(found),
-            },
-            _ => Ok(with_template.find(|revision| {
-                self.is_stable(revision)
-                    && self.is_earlier(revision, revisions)
-                    && has_volume(revision, revisions)
-            })),
+            WorkloadKind::DaemonSet => with_template.next().filter(|_| {
+                revisions.len() <= 2
+                    && status.updated_number_scheduled < status.current_number_scheduled
+            }),
+            _ => with_template.find(|revision| {
+                self.is_earlier(revision, revisions) && has_volume(revision, revisions)
+            }),
         }
     }
 
     /// Whether the workload had that revision before its last change. A workload without a revision
     /// number counts as having the newest of its revisions.
     fn is_earlier(&self, revision: &Revision, all: &[Revision]) -> bool {
-        let annotations = &self.old.metadata.annotations;
-        let current = match self.update.kind {
-            WorkloadKind::Rollout => &annotations.rollout,
-            _ => &annotations.deployment,
-        };
+        let current = &self.old.metadata.annotations.revision;
         let newest = || all.iter().map(|other| other.number).max().unwrap_or_default();
         let current = if current.is_empty() { Ok(newest()) } else { current.parse() };
         // The controller records here that it made a revision, or that it waits for one.
@@ -249,25 +218,15 @@ impl<'a> TemplateUpdate<'a> {
                 revision.created.as_str() <= condition.last_update_time.as_str()
             })
     }
-
-    /// Whether a Rollout returns to that revision at once. It does so only for the stable one: any
-    /// other would be a new canary.
-    fn is_stable(&self, revision: &Revision) -> bool {
-        self.old
-            .status
-            .stable
-            .as_deref()
-            .is_none_or(|stable| revision.hash(self.update.name) == Some(stable))
-    }
 }
 
 /// Whether a pod of the revision has the volume: either a pod is ready or, while no pod of any
 /// revision is, this revision is the earliest that has pods, and the others wait for it.
 fn has_volume(revision: &Revision, all: &[Revision]) -> bool {
     let mut others =
-        all.iter().filter(|other| other.name != revision.name && other.pods >= Some(1));
+        all.iter().filter(|other| other.name != revision.name && other.pods >= 1);
     let mut is_first = || others.all(|other| other.ready == 0 && other.number > revision.number);
-    revision.pods >= Some(1) && (revision.ready >= 1 || is_first())
+    revision.pods >= 1 && (revision.ready >= 1 || is_first())
 }
 
 /// Volumes that are created for each pod, or read from the API server.
@@ -303,11 +262,7 @@ mod tests {
     use super::*;
 
     fn review(kind: &str, operation: &str, new: &Value, old: &Value) -> Vec<u8> {
-        let (group, version) = match kind {
-            "Rollout" => ("argoproj.io", "v1alpha1"),
-            _ => ("apps", "v1"),
-        };
-        let kind = json!({"group": group, "version": version, "kind": kind});
+        let kind = json!({"group": "apps", "version": "v1", "kind": kind});
         let request = json!({"uid": "u", "kind": kind,
             "operation": operation, "namespace": "shop", "name": "web",
             "object": new, "oldObject": old});
@@ -370,6 +325,7 @@ mod tests {
             ("Deployment", "UPDATE", &two, &changed, false),
             ("Deployment", "CREATE", &changed, &one, false),
             ("ReplicaSet", "UPDATE", &changed, &one, false),
+            ("Rollout", "UPDATE", &changed, &one, false),
             ("Deployment", "UPDATE", &none, &one, false),
         ];
         for (kind, operation, new, old, expected) in cases {
@@ -379,27 +335,27 @@ mod tests {
         }
     }
 
-    fn revision(name: &str, number: i64, pods: impl Into<Option<i64>>, ready: i64) -> Revision {
+    fn revision(name: &str, number: i64, pods: i64, ready: i64) -> Revision {
         Revision {
             kind: "ReplicaSet",
             name: name.into(),
             number,
             created: "2026-01-02T00:00:00Z".into(),
-            pods: pods.into(),
+            pods,
             ready,
             has_template: name == "wanted",
         }
     }
 
     /// Whether an update of this kind rests on a revision, according to the object's status.
-    fn rests_on(kind: &str, status: &Value, revisions: &[Revision]) -> Result<bool, String> {
+    fn rests_on(kind: &str, status: &Value, revisions: &[Revision]) -> bool {
         let [new, old] = [2, 1].map(|image| object(1, &format!("img:{image}"), status));
         let body = review(kind, "UPDATE", &new, &old);
         let received = received(&body);
         let update = TemplateUpdate::read(&received).unwrap();
-        let found = update.rests_on(revisions)?;
+        let found = update.rests_on(revisions);
         assert!(found.is_none_or(|revision| revision.has_template));
-        Ok(found.is_some())
+        found.is_some()
     }
 
     #[test]
@@ -420,38 +376,22 @@ mod tests {
         ];
         for (name, revisions, expected) in cases {
             let found = rests_on("Deployment", &json!({}), &revisions);
-            assert_eq!(found, Ok(expected), "{name}");
+            assert_eq!(found, expected, "{name}");
         }
         for (updated, expected) in [("2026-01-02T00:00:00Z", true), ("2026-01-01T00:00:00Z", false)]
         {
             let progressing = json!([{"type": "Progressing", "lastUpdateTime": updated}]);
             let status = json!({"conditions": progressing});
             let found = rests_on("Deployment", &status, &[wanted(3, 1, 1)]);
-            assert_eq!(found, Ok(expected), "progress at {updated}");
-        }
-    }
-
-    #[test]
-    fn a_rollout_goes_back_to_its_stable_revision_alone() {
-        let mut stable = revision("web-6d4", 3, 1, 1);
-        stable.has_template = true;
-        let canary = revision("web-7f8", 4, 1, 0);
-        for (status, expected) in [
-            (json!({}), true),
-            (json!({"stableRS": "6d4"}), true),
-            (json!({"stableRS": "7f8"}), false),
-        ] {
-            let all = [stable.clone(), canary.clone()];
-            let found = rests_on("Rollout", &status, &all);
-            assert_eq!(found, Ok(expected), "{status}");
+            assert_eq!(found, expected, "progress at {updated}");
         }
     }
 
     #[test]
     fn a_set_goes_back_to_what_its_status_says_its_pods_are_of() {
-        let wanted = revision("wanted", 1, None, 0);
-        let current = revision("current", 2, None, 0);
-        let other = revision("other", 3, None, 0);
+        let wanted = revision("wanted", 1, 0, 0);
+        let current = revision("current", 2, 0, 0);
+        let other = revision("other", 3, 0, 0);
         let two = [wanted.clone(), current.clone()];
         let hangs = json!({"currentRevision": "wanted", "currentReplicas": 1,
             "updateRevision": "current", "updatedReplicas": 1});
@@ -460,17 +400,14 @@ mod tests {
         let gone = json!({"currentRevision": "wanted", "currentReplicas": 0, "readyReplicas": 1});
         for (status, expected) in [(hangs, true), (waits, false), (gone, false)] {
             let found = rests_on("StatefulSet", &status, &two);
-            assert_eq!(found, Ok(expected), "{status}");
+            assert_eq!(found, expected, "{status}");
         }
         let status =
             |updated| json!({"currentNumberScheduled": 2, "updatedNumberScheduled": updated});
-        assert_eq!(rests_on("DaemonSet", &status(1), &two), Ok(true));
-        assert_eq!(rests_on("DaemonSet", &status(2), &two), Ok(false));
-        assert_eq!(rests_on("DaemonSet", &status(1), std::slice::from_ref(&current)), Ok(false));
-        let counted = |pods| [revision("wanted", 1, pods, 0), current.clone(), other.clone()];
-        assert!(rests_on("DaemonSet", &status(1), &counted(None)).is_err());
-        assert_eq!(rests_on("DaemonSet", &status(1), &counted(Some(0))), Ok(false));
-        assert_eq!(rests_on("DaemonSet", &status(1), &counted(Some(1))), Ok(true));
-        assert_eq!(rests_on("DaemonSet", &status(2), &counted(None)), Ok(false));
+        assert!(rests_on("DaemonSet", &status(1), &two));
+        assert!(!rests_on("DaemonSet", &status(2), &two));
+        assert!(!rests_on("DaemonSet", &status(1), std::slice::from_ref(&current)));
+        // Nothing says to which of three revisions the pods belong.
+        assert!(!rests_on("DaemonSet", &status(1), &[wanted, current, other]));
     }
 }
