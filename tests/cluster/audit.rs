@@ -64,6 +64,14 @@ fn an_audit_says_what_the_webhook_would() {
     let page = audit(&["--format", "html", "--exit-zero"]);
     assert_eq!(page.status.code(), Some(0));
     assert!(out(&page).contains("type: Recreate"), "{}", out(&page));
+
+    // Who takes the second advice waits at every rollout, which nobody needs to be told each time.
+    let strategy = "{type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}";
+    let without_surge = deployment("data", &format!("{{replicas: 1, strategy: {strategy}}}"));
+    test.plane.apply(&namespace, &without_surge.replace("NAMESPACE", &namespace));
+    let advised = audit(&[]);
+    assert_eq!(code(&advised), 0);
+    has(out(&advised), "With maxSurge: 0, as chosen here: ");
 }
 
 #[test]

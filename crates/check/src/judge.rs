@@ -12,7 +12,7 @@ use engine::model::object::Object;
 use engine::model::words::listed;
 use engine::model::workload::Workload;
 use engine::policy::Action;
-use engine::rules::{Certainty, Outcome, codes};
+use engine::rules::{Certainty, codes};
 use engine::snapshot::{Overlay, View};
 use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
 use manifest::helm_hook::HelmHook;
@@ -252,21 +252,16 @@ fn as_notice(known: &Item, finding: &Finding) -> Option<String> {
     if finding.action == Action::Ignore {
         return None;
     }
-    // A notice already names its object.
-    let object = format!("{}: ", finding.object);
-    let message = (finding.message.strip_prefix(&object)).unwrap_or(&finding.message);
     if known.hook == Some(HelmHook::Test) {
+        let statement = finding.statement();
         return Some(format!(
-            "This is a Helm test, which exists only while somebody runs it: {message}"
+            "This is a Helm test, which exists only while somebody runs it: {statement}"
         ));
     }
     let Object::Workload(workload) = &known.object else {
         return None;
     };
-    let chosen = finding.outcome == Outcome::Delay
-        && finding.action == Action::Warn
-        && workload.rolls_without_surge();
-    chosen.then(|| format!("With maxSurge: 0, as chosen here: {message}"))
+    finding.advised_delay(workload)
 }
 
 /// The notices about claims of a workload that, in the facts, exist only in one other namespace.

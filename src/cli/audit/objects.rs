@@ -12,7 +12,7 @@ use super::owner;
 use check::hunk;
 use doctor::diagnosis::command;
 use engine::model::ListRoom;
-use engine::model::object::ObjectRef;
+use engine::model::object::{Object, ObjectRef};
 use engine::policy::Action;
 use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, View};
 use engine::verdict::{EffectivePolicy, Finding, Mode, Proposal, Review, Verdict, evaluate};
@@ -192,7 +192,14 @@ impl<'c> Audited<'c> {
         for entry in entries {
             let member = &self.members[entry.number];
             let document = entry.document.as_ref();
+            let mut notices = entry.verdict.notices;
             for finding in entry.verdict.findings {
+                if let Object::Workload(workload) = &member.object
+                    && let Some(notice) = finding.advised_delay(workload)
+                {
+                    notices.push(notice);
+                    continue;
+                }
                 let mut located = Located::new(finding, None);
                 let repair = document
                     .and_then(|document| self.repair(entry.number, &located.finding, document));
@@ -218,8 +225,7 @@ impl<'c> Audited<'c> {
                 }
                 report.findings.push(located);
             }
-            let notices = entry.verdict.notices.into_iter();
-            report.notices.extend(notices.map(|text| Notice {
+            report.notices.extend(notices.into_iter().map(|text| Notice {
                 object: Some(member.reference.clone()),
                 place: None,
                 text,

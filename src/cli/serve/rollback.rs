@@ -223,8 +223,7 @@ impl<'a> TemplateUpdate<'a> {
 /// Whether a pod of the revision has the volume: either a pod is ready or, while no pod of any
 /// revision is, this revision is the earliest that has pods, and the others wait for it.
 fn has_volume(revision: &Revision, all: &[Revision]) -> bool {
-    let mut others =
-        all.iter().filter(|other| other.name != revision.name && other.pods >= 1);
+    let mut others = all.iter().filter(|other| other.name != revision.name && other.pods >= 1);
     let mut is_first = || others.all(|other| other.ready == 0 && other.number > revision.number);
     revision.pods >= 1 && (revision.ready >= 1 || is_first())
 }

@@ -9,9 +9,10 @@ use super::denial;
 use crate::model::Text;
 use crate::model::object::ObjectRef;
 use crate::model::words::cut;
+use crate::model::workload::Workload;
 use crate::policy::{Action, Directive, Suppressed};
 use crate::remedy::Remedy;
-use crate::rules::{Certainty, Hazard, Outcome, supposed};
+use crate::rules::{Certainty, Hazard, Outcome, codes, supposed};
 
 /// Warnings are cut to this many characters, as the Kubernetes documentation on admission webhooks
 /// recommends.
@@ -145,6 +146,21 @@ impl Finding {
     pub(super) fn only_warn(&mut self) {
         self.action = self.action.max(Action::Warn);
         self.lowered = None;
+    }
+
+    /// The notice that takes its place if `workload` waits at every rollout because it follows our
+    /// advice: a rolling update without surge.
+    pub fn advised_delay(&self, workload: &Workload) -> Option<String> {
+        let is_advised = self.rule == codes::ROLLING_UPDATE_OVERLAP
+            && self.outcome == Outcome::Delay
+            && self.action == Action::Warn
+            && workload.rolls_without_surge();
+        is_advised.then(|| format!("With maxSurge: 0, as chosen here: {}", self.statement()))
+    }
+
+    /// Its message without the object, which a notice names already.
+    pub fn statement(&self) -> &str {
+        self.message.strip_prefix(&format!("{}: ", self.object)).unwrap_or(&self.message)
     }
 
     /// Whether its remedies change the pod template.

@@ -65,14 +65,9 @@ impl Evaluation<'_> {
             };
             self.findings_in_mode(&judged, previous, hazards, &decisions)
         });
-        if self.review.document.requester().is_some() && judged.rolls_without_surge() {
-            // Denials advise zero surge; who follows them is not warned at every write.
-            let is_advised = |finding: &Finding| {
-                finding.rule == codes::ROLLING_UPDATE_OVERLAP
-                    && finding.outcome == Outcome::Delay
-                    && finding.action == Action::Warn
-            };
-            verdict.findings.retain(|finding| !is_advised(finding));
+        if self.review.document.requester().is_some() {
+            // Who follows a denial's advice is not warned at every write.
+            verdict.findings.retain(|finding| finding.advised_delay(&judged).is_none());
         }
         verdict.notices.extend(unseen);
         Some(verdict)
