@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use super::client::{folder, program};
+use super::picture::compare;
 use super::{CLAIM, WEB};
 
 /// The settings in this language in the documentation.
@@ -27,6 +28,12 @@ fn is_installed(editor: &str, arguments: &[&str]) -> bool {
     is_there
 }
 
+/// Whether a Neovim is there that is new enough for the settings.
+fn has_neovim() -> bool {
+    let is_new = "+lua vim.cmd(vim.lsp.config and 'q' or 'cq')";
+    is_installed("nvim", &["--headless", "-u", "NONE", is_new])
+}
+
 /// The editor, which finds the program on its PATH and has no settings of a user.
 fn editor(name: &str, root: &Path, home: &Path) -> Command {
     let bin = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard")).parent().unwrap();
@@ -42,9 +49,8 @@ fn editor(name: &str, root: &Path, home: &Path) -> Command {
 }
 
 /// Starts the editor in a repository with these files: what it said, and the manifest that it left.
-fn driven(name: &str, arguments: &[&str], files: [(&str, &str); 2]) -> (String, String) {
-    let [settings, drive] = files;
-    let (_kept, root) = folder(&[("claim.yaml", CLAIM), ("web.yaml", WEB), settings, drive]);
+fn driven(name: &str, arguments: &[&str], files: &[(&str, &str)]) -> (String, String) {
+    let (_kept, root) = folder(&[&[("claim.yaml", CLAIM), ("web.yaml", WEB)], files].concat());
     fs::create_dir(root.join(".git")).unwrap();
     let (_home, home) = folder(&[]);
     let output = editor(name, &root, &home).args(arguments).output().unwrap();
@@ -81,19 +87,58 @@ wait(function() return #vim.diagnostic.get(0) == 0 end)
 vim.cmd.write()
 vim.cmd.quit()
 ";
-    if !is_installed(
-        "nvim",
-        &["--headless", "-u", "NONE", "+lua vim.cmd(vim.lsp.config and 'q' or 'cq')"],
-    ) {
+    if !has_neovim() {
         return;
     }
     let files = [("init.lua", &*settings("lua")), ("drive.lua", DRIVE)];
-    let (said, left) = driven("nvim", &["--headless", "-u", "init.lua", "-S", "drive.lua"], files);
+    let (said, left) = driven("nvim", &["--headless", "-u", "init.lua", "-S", "drive.lua"], &files);
     // Neovim counts bytes: a pair of surrogates is 4.
     let byte = WEB.lines().nth(3).unwrap().find("type: RollingUpdate").unwrap();
     assert!(said.contains(&format!("rolling-update-overlap 1 3:{byte}")), "{said}");
     assert!(said.contains("At most 2 at once"), "{said}");
     assert_eq!(left, fixed(), "{said}");
+}
+
+#[test]
+fn the_picture_shows_neovim() {
+    // Prints the screen as a terminal of 80 columns would show it. A Neovim without a terminal tells
+    // no colours, so what has no number of a line is red, as in its default colours.
+    const DRIVE: &str = r"
+vim.o.columns, vim.o.lines, vim.o.cmdheight, vim.o.laststatus = 80, 30, 0, 0
+vim.o.number = true
+vim.diagnostic.config({virtual_lines = {format = function(found)
+  local lines = {''}
+  for word in (found.code .. ': ' .. found.message):gmatch('%S+') do
+    if #lines[#lines] + #word > 66 then lines[#lines + 1] = '' end
+    lines[#lines] = lines[#lines] .. word .. ' '
+  end
+  return table.concat(lines, '\n')
+end}})
+vim.cmd.edit('web.yaml')
+assert(vim.wait(60000, function() return #vim.diagnostic.get(0) > 0 end, 10), 'Neovim waited in vain')
+vim.api.nvim_win_set_cursor(0, {13, 0})
+vim.cmd('normal! zt')
+vim.cmd('redraw!')
+for row = 1, vim.o.lines do
+  local line = ''
+  for column = 1, vim.o.columns do line = line .. vim.fn.screenstring(row, column) end
+  io.stdout:write((line:gsub('^E', '\27[91mE\27[0m'):gsub('^      .*', '\27[91m%0\27[0m')), '\n')
+end
+vim.cmd('quit!')
+";
+    if !has_neovim() {
+        return;
+    }
+    let with_facts = settings("lua").replace("'lsp' }", "'lsp', '--facts', 'facts.yaml' }");
+    let read = |file| fs::read_to_string(file).unwrap();
+    let files = [
+        ("init.lua", &*with_facts),
+        ("drive.lua", DRIVE),
+        ("web.yaml", &read("examples/web.yaml")),
+        ("facts.yaml", &read("examples/facts/cluster.yaml")),
+    ];
+    let (said, _) = driven("nvim", &["--headless", "-u", "init.lua", "-S", "drive.lua"], &files);
+    compare("editor", "A finding in Neovim", &said);
 }
 
 #[test]
@@ -129,7 +174,7 @@ fn emacs_shows_and_repairs() {
     }
     let settings = ["(package-initialize)\n", &settings("elisp")].concat();
     let files = [("init.el", &*settings), ("drive.el", DRIVE)];
-    let (said, left) = driven("emacs", &["--batch", "-l", "init.el", "-l", "drive.el"], files);
+    let (said, left) = driven("emacs", &["--batch", "-l", "init.el", "-l", "drive.el"], &files);
     assert!(said.contains("Deployment web: claim \"data\""), "{said}");
     assert_eq!(left, fixed(), "{said}");
 }

@@ -17,6 +17,8 @@ mod client;
 mod corpus;
 mod editors;
 mod limits;
+#[path = "../harness/picture.rs"]
+mod picture;
 mod protocol;
 #[path = "../harness/shorthand.rs"]
 #[allow(dead_code, reason = "cases write claims as any other object")]

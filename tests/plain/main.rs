@@ -20,6 +20,9 @@ mod machine;
 #[allow(dead_code, reason = "what is needed here is a part of it")]
 mod output;
 mod pasted;
+#[cfg(unix)]
+#[path = "../harness/picture.rs"]
+mod picture;
 mod promises;
 mod readme;
 mod right_manifests;
