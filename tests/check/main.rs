@@ -32,6 +32,7 @@ mod compare;
 mod corpus;
 mod filter;
 mod findings;
+mod hidden;
 mod others;
 #[path = "../harness/output.rs"]
 mod output;

@@ -9,11 +9,12 @@ use super::namespace::Namespaces;
 use super::neighbours::Neighbours;
 use super::text::Text;
 use super::written::of_template;
+use engine::model::object::ObjectRef;
 use manifest::delivery::{Delivery, Role};
 use manifest::error::{ReadError, RenderedFrom};
 use manifest::objects::{Item, read_objects};
 use manifest::source::Source;
-use report::{NotJudged, Summary, Unread};
+use report::{Cause, NotJudged, Summary, Unread};
 
 /// Texts, and the objects that were read from them.
 #[derive(Default)]
@@ -34,6 +35,8 @@ pub struct Reading {
     pub summary: Summary,
     /// The objects, in the order of the texts.
     pub(super) objects: Vec<Item>,
+    /// The whole objects in patches and components, each with the name of its file.
+    withheld: Vec<(String, ObjectRef)>,
     pub(super) neighbours: Neighbours,
     pub(super) namespaces: Namespaces,
     /// The number of texts that were read.
@@ -80,8 +83,12 @@ impl Reading {
         for mut item in read.items {
             item.place.source += first;
             let text = &texts[item.place.source];
-            if item.is_part() || self.neighbours.have_as_patch(text) {
+            let is_withheld = self.neighbours.have_as_patch(text);
+            if is_withheld || item.is_part() {
                 summary.fragments += 1;
+                if item.is_whole() {
+                    self.withheld.push((text.source.name.clone(), item.reference));
+                }
                 continue;
             }
             if item.reference.name.is_empty() {
@@ -134,6 +141,35 @@ impl Reading {
             .map(|(text, template)| template.unwrap_or(&self.texts[text].source.name))
             .collect();
         names.into_iter().filter_map(|name| files.real(name.as_ref())).collect()
+    }
+
+    /// Takes note of the whole objects in files that are patches of what was rendered.
+    pub fn withhold(&mut self, patches: &[Source]) {
+        let whole = read_objects(patches, false).items.into_iter().filter(Item::is_whole);
+        let named = whole.map(|item| (patches[item.place.source].name.clone(), item.reference));
+        self.withheld.extend(named);
+    }
+
+    /// The files with whole objects that only patches or components hold, and that are in nothing
+    /// that is judged.
+    pub fn hidden(&self) -> Vec<NotJudged> {
+        // A kustomization may have put words around the name.
+        let is_judged = |withheld: &ObjectRef| {
+            self.objects
+                .iter()
+                .map(|known| &known.reference)
+                .any(|judged| judged.kind == withheld.kind && judged.name.contains(&*withheld.name))
+        };
+        let mut hidden: Vec<NotJudged> = Vec::new();
+        for (file, object) in self.withheld.iter().filter(|(_, object)| !is_judged(object)) {
+            if hidden.last().is_none_or(|last| last.place != *file) {
+                let ObjectRef { kind, name, .. } = object;
+                let reason =
+                    format!("nothing that is judged has {kind} {name} of this patch or component");
+                hidden.push(NotJudged::new("file", file.clone(), &reason, Cause::Unused));
+            }
+        }
+        hidden
     }
 
     /// Leaves out the objects of these texts, which other texts replace.

@@ -68,6 +68,11 @@ impl Item {
         matches!(self.completeness, Completeness::Part(_))
     }
 
+    /// Whether it has all required fields.
+    pub const fn is_whole(&self) -> bool {
+        matches!(self.completeness, Completeness::Whole)
+    }
+
     /// The required fields that it lacks, if the rest can be judged.
     pub const fn incomplete(&self) -> Option<&Incomplete> {
         match &self.completeness {

@@ -231,6 +231,9 @@ impl Delivering<'_> {
 
     fn end(mut self, superseded: &HashSet<usize>) -> Reading {
         self.reading.leave_out(superseded);
+        for hidden in self.reading.hidden() {
+            refuse(&mut self.reading, hidden.with_command(CHECK), self.wish);
+        }
         let texts = &self.reading.texts;
         let files = superseded.iter().filter_map(|number| texts[*number].file());
         self.reading.parts.extend(files.map(Path::to_owned));

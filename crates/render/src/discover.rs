@@ -234,6 +234,8 @@ impl Sorted {
             .map(|root| root.real.as_path())
             .collect();
         let held: HashSet<&PathBuf> = rendered().flat_map(|root| root.files.keys()).collect();
+        let patches: HashSet<PathBuf> =
+            rendered().flat_map(|root| root.patches.iter().cloned()).collect();
         let is_part = |path: &PathBuf| {
             held.contains(path) || roots::is_of_chart(path, |folder| charts.contains(folder))
         };
@@ -244,9 +246,12 @@ impl Sorted {
             sources.iter().filter(is_its).cloned().collect()
         };
         let unrendered_charts = self.charts.iter().map(files_of).collect();
-        let (mut texts, mut parts) = (Vec::new(), HashSet::new());
+        let (mut texts, mut parts, mut held_patches) = (Vec::new(), HashSet::new(), Vec::new());
         for source in sources {
             if let Some(path) = source.real_path().map(Path::to_owned).filter(is_part) {
+                if patches.contains(&path) {
+                    held_patches.push(source.clone());
+                }
                 parts.insert(path);
                 continue;
             }
@@ -258,6 +263,7 @@ impl Sorted {
         }
         texts.extend(self.rendered.into_iter().map(of_root));
         let mut reading = Reading::of(texts, input.namespace, input.repository);
+        reading.withhold(&held_patches);
         (reading.parts, reading.unrendered_charts) = (parts, unrendered_charts);
         reading.not_judged.extend(skipped(&files.found, input.repository));
         // Files that could not be opened come before files that could not be read.

@@ -82,12 +82,14 @@ pub enum Cause {
     Hidden,
     /// Its files are in a folder that a release delivers, but not in its output.
     Unlisted,
+    /// Its objects are in patches or components, but in no output.
+    Unused,
 }
 
 impl Cause {
     /// Whether it was to be rendered.
     pub(super) const fn is_of_rendering(&self) -> bool {
-        !matches!(self, Self::Template | Self::Link | Self::Hidden | Self::Unlisted)
+        !matches!(self, Self::Template | Self::Link | Self::Hidden | Self::Unlisted | Self::Unused)
     }
 
     /// The cause in a few words; for a cause with a host, `hosts` is the number of hosts.
@@ -104,6 +106,7 @@ impl Cause {
             Self::Link => "not followed".to_owned(),
             Self::Hidden => "skipped".to_owned(),
             Self::Unlisted => "in no kustomization".to_owned(),
+            Self::Unused => "in an unused patch or component".to_owned(),
         }
     }
 }

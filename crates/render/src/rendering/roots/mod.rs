@@ -82,6 +82,8 @@ pub(crate) struct Root {
     /// themselves. Each has the folder of a kustomization that may change its objects, if there is
     /// one.
     pub(crate) files: BTreeMap<PathBuf, Option<PathBuf>>,
+    /// The patches among the files.
+    pub(crate) patches: BTreeSet<PathBuf>,
 }
 
 impl Root {
@@ -259,20 +261,19 @@ pub(crate) fn generated(folder: &Path, places: Places<'_>) -> Root {
 }
 
 /// Whether the path, whose links are followed, belongs to a chart: its own files, its templates,
-/// and the charts in it. Other files in its folder do not.
+/// and the charts in it. Other files in its folder do not, since Helm renders none of them.
 pub(crate) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool {
     path.ancestors().skip(1).any(|above| {
         let inner = path.strip_prefix(above).unwrap_or(path);
         let first = inner.iter().next().unwrap_or_default();
         let is_own = inner.iter().count() == 1
-            && inner.extension().is_some()
-            && !DELIVERIES.iter().any(|name| first == *name);
+            && first.to_str().is_some_and(|name| OWN.iter().any(|own| name.contains(own)));
         is_chart(above) && (is_own || PARTS.iter().any(|part| first == *part))
     })
 }
 
-/// Files that deliver a chart and may stand in its folder.
-const DELIVERIES: [&str; 2] = ["fleet.yaml", "helmfile.yaml"];
+/// Words in the names of a chart's own files.
+const OWN: [&str; 3] = ["Chart.", "requirements.", "values"];
 
 /// The folders of a chart.
 const PARTS: [&str; 4] = ["charts", "crds", "files", "templates"];
@@ -317,6 +318,8 @@ struct Named {
     is_component: bool,
     /// Its own file and the files that it names.
     files: BTreeSet<PathBuf>,
+    /// The patches among the files.
+    patches: BTreeSet<PathBuf>,
     /// Folders of other kustomizations that it includes.
     folders: BTreeSet<PathBuf>,
     /// Folders with kustomizations that any of its fields names.
@@ -367,6 +370,7 @@ impl Named {
         // A patch may be written in the kustomization itself; it is not a name then.
         for name in read.patches.iter().filter(|name| !name.contains('\n')) {
             if let Some(path) = real(&normal(&real_folder.join(name))) {
+                named.patches.insert(path.clone());
                 named.take(name, path, &file, top);
             }
         }
@@ -468,6 +472,7 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
             continue;
         }
         let parts = reached_from(all, real, places, |kustomization| &kustomization.folders);
+        let patches = parts.iter().flat_map(|(_, part)| part.patches.iter().cloned()).collect();
         let mut files = BTreeMap::new();
         for (_, part) in &parts {
             files.extend(part.files.iter().map(|file| (file.clone(), None)));
@@ -489,6 +494,7 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
             folder: named.folder.clone(),
             top: places.repository.top_of(real).to_owned(),
             files,
+            patches,
             ..Root::new(RootKind::Kustomization, real)
         };
         root.take_in(all, real, places);
