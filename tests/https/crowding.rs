@@ -1,6 +1,5 @@
 //! Clients that take all resources: other clients are answered nevertheless.
 
-use std::future::pending;
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
@@ -112,35 +111,6 @@ async fn half_sent_bodies_on_30_connections_stop_nobody() {
     tokio::select! {
         () = reviews => {}
         _ = join_all(halves) => {}
-    }
-}
-
-#[tokio::test]
-async fn who_reads_no_answers_is_disconnected_where_memory_is_short() {
-    // A review, and a request that is refused at once.
-    for path in [API_SERVER, "/elsewhere"] {
-        let server = start_limited(|limits| limits.small_memory = 1024 * 1024).await;
-        let stranger = server.http2_that_takes(0).await;
-        let requests = (0..STREAMS).map(|_| {
-            let answer = stranger.head_of(path, "application/json", whole(body(9)));
-            async move {
-                let _unread = answer.await;
-                pending::<()>().await;
-            }
-        });
-        let reviews = async {
-            let client = server.client();
-            let displaced = "multi_attach_guard_connections_displaced_total";
-            until("it has to go", async || {
-                assert_eq!(review(&server, &client, 9_300).await, StatusCode::OK);
-                server.metric(displaced).await == 1.0
-            })
-            .await;
-        };
-        tokio::select! {
-            () = reviews => {}
-            _ = join_all(requests) => {}
-        }
     }
 }
 

@@ -193,7 +193,6 @@ async fn ready_when_every_condition_is() {
     let (before, conditions) = server.admin_get("/readyz").await;
     assert_eq!(before, StatusCode::SERVICE_UNAVAILABLE);
     let expected = "ready server: The server takes requests.\n\
-         ready tls: The webhook port answers TLS handshakes.\n\
          not-ready view: The cache is not full yet.\n\
          ready policy: The policy is in force.\n";
     assert_eq!(conditions, expected);

@@ -6,7 +6,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{ENDS, Running, connect_with, read_to_end, send, speaks_http2, start_limited};
+use crate::harness::{
+    ENDS, Running, body, connect_with, options, read_to_end, send, speaks_http2, start,
+    start_limited, whole,
+};
 use crate::serving::in_time;
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -14,7 +17,6 @@ const SHORT: Duration = Duration::from_millis(100);
 async fn start_impatient() -> Running {
     start_limited(|limits| {
         limits.headers = SHORT;
-        limits.grace = SHORT;
         limits.body_read = SHORT;
     })
     .await
@@ -74,4 +76,15 @@ async fn a_client_that_reads_no_answers_is_let_go() {
     // these fill the buffers to the server.
     let sending = async { while deaf.write_all(&requests).await.is_ok() {} };
     in_time(ENDS, sending).await;
+}
+
+/// Over HTTP/2 a client says how much of an answer it takes.
+#[tokio::test]
+async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
+    let server = start(options()).await;
+    let connection = server.http2_that_takes(0).await;
+    let review = connection.head_of("/validate", "application/json", whole(body(9)));
+    let _unread = review.await.unwrap();
+    // The connection is cut, without a GOAWAY.
+    let _ = connection.ended().await;
 }

@@ -14,7 +14,7 @@ use futures_util::StreamExt as _;
 use jiff::SignedDuration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::connections::Connection;
+use super::connection::Connection;
 use super::error::RequestError;
 use super::limits::{Limits, MAX_BODY};
 use super::memory::{Charge, MemoryLimit, SMALL_BODY};
@@ -80,7 +80,7 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
         let wait = client_timeout(request.uri(), limits.timeout);
         let max_queue_wait = wait / QUEUE_SHARE;
         let client =
-            request.extensions().get::<Arc<Connection>>().and_then(|connection| connection.client);
+            request.extensions().get::<Arc<Connection>>().map(|connection| connection.client);
         let (head, mut body) = request.into_parts();
         let read = async {
             if !is_json(&head.headers) {

@@ -11,27 +11,25 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum_server::Handle;
 use rustls::server::ResolvesServerCert;
 use rustls::server::danger::ClientCertVerifier;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::admin::Admin;
-use super::connection::{Https, Shared, http_server};
-use super::connections::Connections;
 use super::health::HealthSource;
 use super::limits::Limits;
 use super::listener::listen_at;
 use super::metrics::Metrics;
-use super::phase::Phase;
+use super::phase::{Phase, reached};
+use super::port::{Https, Port};
 use super::review::Reviewer;
 use super::routes::{Reviews, router};
 use super::signals::on_each_signal;
-use super::tls::{HandshakeProbe, OwnHandshake, server_config};
+use super::tls::server_config;
 
 /// The time that the admin port has for its last answers.
 const ADMIN_DRAIN: Duration = Duration::from_secs(1);
@@ -107,7 +105,7 @@ impl Shutdown {
         self.0.send_modify(|phase| {
             *phase = match phase {
                 Phase::Serving => Phase::Draining,
-                Phase::Draining | Phase::Closing | Phase::Aborted => Phase::Aborted,
+                Phase::Draining | Phase::Closing | Phase::Ending => Phase::Ending,
             };
         });
     }
@@ -140,27 +138,9 @@ pub struct Server {
     /// The addresses have the ports that were chosen.
     options: Options,
     phase: Shutdown,
-    webhook: Port,
-    probes: Port,
-}
-
-/// The task that serves a port, and the handle that stops it.
-struct Port {
-    name: &'static str,
-    handle: Handle<SocketAddr>,
-    task: JoinHandle<io::Result<()>>,
-}
-
-impl Port {
-    /// Waits for the task to end, and returns the reason.
-    async fn ended(&mut self) -> ServerError {
-        let reason = match (&mut self.task).await {
-            Ok(Ok(())) => "its task ended".to_owned(),
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
-        };
-        ServerError::Stopped { port: self.name, reason }
-    }
+    metrics: Metrics,
+    webhook: JoinHandle<()>,
+    admin: JoinHandle<io::Result<()>>,
 }
 
 impl Server {
@@ -179,39 +159,27 @@ impl Server {
         let (listen, listener) = bind("webhook", "--listen", options.listen)?;
         let (admin, admin_listener) = bind("admin", "--admin", options.admin)?;
 
-        let limits = options.limits;
-        let own_handshake = OwnHandshake::default();
-        let probe = HandshakeProbe::new(listen, own_handshake.clone())?;
-        let tls = server_config(certificates, options.clients.clone())?;
         let (sender, phase) = watch::channel(Phase::Serving);
-
-        let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.clone()));
-        let memory = Some(reviews.memory.clone());
-        let acceptor = Https(Arc::new(Shared {
-            connections: Connections::new(limits, memory, Some(metrics.clone())),
-            tls: TlsAcceptor::from(Arc::new(tls)),
-            own_handshake,
+        let https = Https {
+            tls: TlsAcceptor::from(Arc::new(server_config(certificates, options.clients.clone())?)),
             metrics: metrics.clone(),
-            phase: phase.clone(),
             warned: Mutex::default(),
-        }));
-        let handle = Handle::new();
-        let server = http_server(listener, acceptor, handle.clone());
-        let webhook = Port {
-            name: "webhook",
-            handle,
-            task: tokio::spawn(server.serve(router(reviews).into_make_service())),
         };
-
-        let admin_handle = Handle::new();
-        let served = Admin { sources, probe, phase, metrics, limits }
-            .serve(admin_listener, admin_handle.clone());
-        let probes = Port { name: "admin", handle: admin_handle, task: tokio::spawn(served) };
+        let reviews = Reviews::new(reviewer, options.limits, metrics.clone());
+        let port = Port::new(
+            options.limits,
+            Some(https),
+            router(Arc::new(reviews)),
+            phase.clone(),
+            Phase::Closing,
+        );
+        let admin_port = Admin { sources, phase, metrics: metrics.clone() };
         Ok(Self {
             options: Options { listen, admin, ..options.clone() },
             phase: Shutdown(Arc::new(sender)),
-            webhook,
-            probes,
+            metrics,
+            webhook: tokio::spawn(port.serve(listener)),
+            admin: tokio::spawn(admin_port.serve(admin_listener, options.limits)),
         })
     }
 
@@ -236,8 +204,8 @@ impl Server {
         let mut phase = self.phase.0.subscribe();
         tokio::select! {
             () = reached(&mut phase, Phase::Draining) => {}
-            error = self.webhook.ended() => return Err(error),
-            error = self.probes.ended() => return Err(error),
+            ended = &mut self.webhook => return Err(stopped("webhook", ended.map(Ok))),
+            ended = &mut self.admin => return Err(stopped("admin", ended)),
         }
 
         tracing::info!(
@@ -246,22 +214,21 @@ impl Server {
         );
         tokio::select! {
             () = sleep(self.options.shutdown_delay) => {}
-            () = reached(&mut phase, Phase::Aborted) => {}
+            () = reached(&mut phase, Phase::Ending) => {}
         }
 
         self.phase.0.send_modify(|current| *current = (*current).max(Phase::Closing));
-        self.webhook.handle.graceful_shutdown(None);
         let stopped = tokio::select! {
             biased;
-            () = reached(&mut phase, Phase::Aborted) => Stopped::Aborted,
-            _ = &mut self.webhook.task => Stopped::Drained,
+            () = reached(&mut phase, Phase::Ending) => Stopped::Aborted,
+            _ = &mut self.webhook => Stopped::Drained,
             () = sleep(self.options.drain_timeout) => {
-                Stopped::Cut(self.webhook.handle.connection_count())
+                Stopped::Cut(usize::try_from(self.metrics.connections.get()).unwrap_or_default())
             }
         };
-        self.webhook.handle.shutdown();
-        self.probes.handle.graceful_shutdown(Some(ADMIN_DRAIN));
-        let _ = timeout(ADMIN_DRAIN, &mut self.probes.task).await;
+        self.webhook.abort();
+        self.phase.0.send_replace(Phase::Ending);
+        let _ = timeout(ADMIN_DRAIN, &mut self.admin).await;
         match stopped {
             Stopped::Drained => tracing::info!("Stopped: every request was answered."),
             Stopped::Cut(connections) => tracing::warn!(
@@ -285,7 +252,11 @@ fn bind(
         .map_err(|source| ServerError::Listen { port, flag, address, source })
 }
 
-async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {
-    // The sender lives as long as the server that waits here.
-    let _ = phase.wait_for(|phase| *phase >= wanted).await;
+/// The error about a port whose task has ended by itself.
+fn stopped(port: &'static str, ended: Result<io::Result<()>, JoinError>) -> ServerError {
+    let reason = match ended.map_err(io::Error::other).flatten() {
+        Ok(()) => "its task ended".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    ServerError::Stopped { port, reason }
 }

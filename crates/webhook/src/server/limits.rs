@@ -45,7 +45,7 @@ pub struct Limits {
     /// The bytes held by all requests that have no answer yet or whose answer has not been sent: 24
     /// KiB for each, the first 32 KiB of its body, then its answer in place of that. If they are
     /// used up, requests wait for a part of their caller's timeout. Meanwhile bodies that have
-    /// stalled are shed, and connections are ended if their clients do not read their answers.
+    /// stalled are shed.
     pub small_memory: usize,
     /// The bytes held by bodies above 32 KiB; at least 37 MiB, the size of the largest body.
     pub large_memory: usize,
@@ -69,8 +69,6 @@ pub struct Limits {
     /// the current replicas: over HTTP/1.1 its next response is the last one, over HTTP/2 it ends
     /// when it is idle.
     pub age: Duration,
-    /// The time that a connection may take to close once no request is in flight.
-    pub grace: Duration,
     /// The longest time that a review may take, whatever its client says.
     pub timeout: Duration,
     /// The time from the end of the headers to the end of the body, unless the caller waits less.
@@ -89,7 +87,6 @@ impl Default for Limits {
             headers: Duration::from_secs(15),
             idle: Duration::from_secs(120),
             age: Duration::from_secs(30 * 60),
-            grace: Duration::from_secs(5),
             timeout: MAX_TIMEOUT,
             body_read: Duration::from_secs(10),
         }

@@ -22,7 +22,10 @@ pub(super) fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 fn listen_at_just(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = socket_for(address)?;
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
     if address.is_ipv6() {
         // Otherwise the system decides (`net.ipv6.bindv6only`) whether IPv4 is included.
         SockRef::from(&socket).set_only_v6(false)?;
@@ -31,12 +34,4 @@ fn listen_at_just(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(WAITING)
-}
-
-/// A socket that can be bound to an address.
-pub(super) fn socket_for(address: SocketAddr) -> io::Result<TcpSocket> {
-    match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4(),
-        SocketAddr::V6(_) => TcpSocket::new_v6(),
-    }
 }

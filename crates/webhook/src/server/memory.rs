@@ -47,17 +47,13 @@ impl MemoryLimit {
         max_queue_wait: Duration,
     ) -> Option<Charge> {
         let body = length.unwrap_or(SMALL_BODY).min(SMALL_BODY);
-        let small = acquire(&self.small, REQUEST + body, max_queue_wait).await;
-        self.charge(small)
+        let small = acquire(&self.small, REQUEST + body, max_queue_wait).await?;
+        Some(Charge { small, large: try_acquire(&self.large, 0)? })
     }
 
     /// Takes the memory of a response of this length for which no body was read, if enough is left.
-    pub(super) fn try_admit(&self, length: usize) -> Option<Charge> {
-        self.charge(try_acquire(&self.small, REQUEST + length))
-    }
-
-    fn charge(&self, small: Option<OwnedSemaphorePermit>) -> Option<Charge> {
-        Some(Charge { small: small?, large: try_acquire(&self.large, 0)? })
+    pub(super) fn try_admit(&self, length: usize) -> Option<OwnedSemaphorePermit> {
+        try_acquire(&self.small, REQUEST + length)
     }
 
     /// Waits until the request holds the memory of a large body of this length. `None` if it does not
@@ -73,34 +69,27 @@ impl MemoryLimit {
         Some(())
     }
 
-    /// Replaces the memory of the request by that of its response, if enough is left.
-    pub(super) fn hold_response(&self, charge: &mut Charge, length: usize) -> Option<()> {
+    /// Replaces the memory of a request by that of its response, if enough is left.
+    pub(super) fn hold_response(
+        &self,
+        charge: Charge,
+        length: usize,
+    ) -> Option<OwnedSemaphorePermit> {
         // A denial may be longer than a short review. It must not depend on the memory of large
         // bodies.
-        let (small, large) =
-            if length <= SMALL_BODY { (REQUEST + length, 0) } else { (REQUEST, length) };
-        resize(&self.large, &mut charge.large, large)?;
-        resize(&self.small, &mut charge.small, small)
+        let mut held = charge.small;
+        let wanted = REQUEST + length;
+        match wanted.checked_sub(held.num_permits()) {
+            Some(more) => held.merge(try_acquire(&self.small, more)?),
+            None => drop(held.split(held.num_permits() - wanted)),
+        }
+        Some(held)
     }
 
-    /// Whether requests have to wait: then stalled bodies are shed, and connections are ended if
-    /// their clients do not read their responses.
+    /// Whether requests have to wait: then stalled bodies are shed.
     pub(super) fn is_short(&self) -> bool {
         self.small.available_permits() == 0 || self.large.available_permits() == 0
     }
-}
-
-/// Frees the permits that are too many, or takes those that are missing, if enough are left.
-fn resize(
-    semaphore: &Arc<Semaphore>,
-    held: &mut OwnedSemaphorePermit,
-    wanted: usize,
-) -> Option<()> {
-    match wanted.checked_sub(held.num_permits()) {
-        Some(more) => held.merge(try_acquire(semaphore, more)?),
-        None => drop(held.split(held.num_permits() - wanted)),
-    }
-    Some(())
 }
 
 fn permits(count: usize) -> u32 {
@@ -147,25 +136,21 @@ mod tests {
         let admitted = memory.admit_large(&mut charge, 900_000, MAX_QUEUE_WAIT).await;
         assert_eq!(admitted, Some(()));
         assert_eq!(held(), [REQUEST + SMALL_BODY, 900_000]);
-        assert_eq!(memory.hold_response(&mut charge, 500_000), Some(()));
-        assert_eq!(held(), [REQUEST, 500_000]);
-        assert_eq!(memory.hold_response(&mut charge, 600_000), Some(()));
-        assert_eq!(held(), [REQUEST, 600_000]);
-        let other = memory.hold_response(&mut memory.try_admit(0).unwrap(), 600_000);
-        assert_eq!(other, None);
-        drop(charge);
-        let mut small_charge = memory.admit(None, MAX_QUEUE_WAIT).await.unwrap();
-        assert_eq!(memory.hold_response(&mut small_charge, 100), Some(()));
+        let response = memory.hold_response(charge, 500_000);
+        assert_eq!(held(), [REQUEST + 500_000, 0]);
+        let other = memory.admit(None, MAX_QUEUE_WAIT).await.unwrap();
+        assert!(memory.hold_response(other, 600_000).is_none());
+        drop(response);
+        let small_charge = memory.admit(None, MAX_QUEUE_WAIT).await.unwrap();
+        let _response = memory.hold_response(small_charge, 100);
         assert_eq!(held(), [REQUEST + 100, 0]);
-        drop(small_charge);
-        assert_eq!(held(), [0, 0]);
     }
 
     #[tokio::test]
     async fn a_denial_longer_than_its_review_needs_nothing_of_large_bodies() {
         let memory = memory(1_000_000, 0);
-        let mut charge = memory.admit(Some(1000), MAX_QUEUE_WAIT).await.unwrap();
-        assert_eq!(memory.hold_response(&mut charge, 3000), Some(()));
+        let charge = memory.admit(Some(1000), MAX_QUEUE_WAIT).await.unwrap();
+        let _response = memory.hold_response(charge, 3000).unwrap();
         assert_eq!(memory.small.available_permits(), 1_000_000 - REQUEST - 3000);
     }
 }

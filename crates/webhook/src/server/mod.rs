@@ -6,16 +6,14 @@
 //! routes `/healthz`, `/readyz` and `/metrics`; [`HealthSource`]s tell it whether the server is
 //! ready.
 //!
-//! axum-server accepts, serves and drains both. A review passes, in this order: the cap on
-//! connections (`connections`), the handshake, and hyper's limits on headers and streams
-//! (`connection`), the deadlines of its connection (`stream`), the limit on requests (`routes`),
-//! limits on its body (`body`) and on the memory of all bodies (`memory`), slots to be judged in
-//! (`routes`). Most of the numbers are in [`Limits`].
+//! A review passes, in this order: the cap on connections, the handshake, and hyper's limits on
+//! headers and streams (`port`), the deadlines of its connection (`connection`), the limit on
+//! requests (`routes`), limits on its body (`body`) and on the memory of all bodies (`memory`),
+//! slots to be judged in (`routes`). Most of the numbers are in [`Limits`].
 
 mod admin;
 mod body;
 mod connection;
-mod connections;
 mod error;
 mod health;
 mod lifecycle;
@@ -24,10 +22,10 @@ mod listener;
 mod memory;
 mod metrics;
 mod phase;
+mod port;
 mod review;
 mod routes;
 mod signals;
-mod stream;
 mod tls;
 
 pub use health::{HealthSource, HealthState, Readiness};

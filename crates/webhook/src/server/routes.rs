@@ -18,7 +18,6 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::body::{MAX_TIMEOUT, ReviewBody, discard};
-use super::connections::Connection;
 use super::error::{Reason, RequestError};
 use super::limits::Limits;
 use super::memory::{Charge, MemoryLimit, acquire};
@@ -92,17 +91,14 @@ pub(super) fn router<R: Reviewer>(shared: Arc<Reviews<R>>) -> Router {
         .with_state(shared)
 }
 
-/// Counts a request, its result, and its time in flight on its connection, which ends when its
-/// response has been sent. A request is refused if too many are under way, or if it takes longer
+/// Counts a request and its result. A request is refused if too many are under way, or if it takes longer
 /// than any API server waits. The response to a refused request takes memory until it has been
 /// sent, like an answer.
 async fn count_and_limit<R: Reviewer>(
     State(reviews): State<Arc<Reviews<R>>>,
-    Extension(connection): Extension<Arc<Connection>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let in_flight = connection.begin(request.version());
     let started = Instant::now();
     let metrics = &reviews.metrics;
     let endpoint = request.uri().path().strip_prefix('/').and_then(Endpoint::from_name);
@@ -116,7 +112,7 @@ async fn count_and_limit<R: Reviewer>(
         metrics.refusals.get_or_create(&[("reason", reason)]).inc();
         let length = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX);
         match reviews.memory.try_admit(length) {
-            Some(charge) => drop(response.extensions_mut().insert(Arc::new(charge))),
+            Some(held) => drop(response.extensions_mut().insert(Arc::new(held))),
             None => *response.body_mut() = Body::empty(),
         }
     }
@@ -126,7 +122,7 @@ async fn count_and_limit<R: Reviewer>(
             .get_or_create(&[("endpoint", endpoint.name())])
             .observe(started.elapsed().as_secs_f64());
     }
-    in_flight.hold(response).await
+    response
 }
 
 impl<R: Reviewer> Reviews<R> {
@@ -140,7 +136,7 @@ impl<R: Reviewer> Reviews<R> {
         // The slot is taken once the body has arrived, so that a client that only begins to send
         // one takes none.
         let slot = acquire(slots, 1, body.max_queue_wait).await.ok_or(RequestError::Busy)?;
-        let (answer, mut charge) = if is_large {
+        let (answer, charge) = if is_large {
             let shared = Arc::clone(&self);
             let runtime = Handle::current();
             let judged = tokio::task::spawn_blocking(move || {
@@ -154,10 +150,11 @@ impl<R: Reviewer> Reviews<R> {
             let _slot = slot;
             self.judge(endpoint, body).await?
         };
-        self.memory.hold_response(&mut charge, answer.body.len()).ok_or(RequestError::NoMemory)?;
+        let held =
+            self.memory.hold_response(charge, answer.body.len()).ok_or(RequestError::NoMemory)?;
         self.metrics.answered(endpoint, &answer);
         let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-        Ok((json, Extension(Arc::new(charge)), Bytes::from(answer.body)).into_response())
+        Ok((json, Extension(Arc::new(held)), Bytes::from(answer.body)).into_response())
     }
 
     /// The answer of the reviewer, with a panic turned into an error.
@@ -194,7 +191,6 @@ mod tests {
     use axum::http::StatusCode;
     use tower::Service as _;
 
-    use super::super::connections::Connections;
     use super::*;
     use crate::admission::MalformedReview;
 
@@ -217,13 +213,10 @@ mod tests {
     async fn a_request_without_end_is_refused_and_makes_room_for_another() {
         let limits = Limits { requests: 1, ..Limits::default() };
         let reviews = Reviews::new(Silent, limits, Metrics::new(&[]));
-        let connections = Connections::new(limits, None, None);
-        let guard = connections.admit(None).unwrap();
         let router = router(Arc::new(reviews));
         let send = || {
             let request = Request::post("/validate")
                 .header(CONTENT_TYPE, "application/json")
-                .extension(Arc::clone(&guard.connection))
                 .body(Body::from("{}"))
                 .unwrap();
             let mut router = router.clone();
