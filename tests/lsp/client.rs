@@ -34,7 +34,10 @@ impl Editor {
         let mut child = program(Path::new("/"), &arguments).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut editor = Self { child, output, last: 0, published: Vec::new(), told: Vec::new() };
-        let result = editor.ask("initialize", &json!({"capabilities": {}, "rootUri": uri(folder)}));
+        let watches =
+            json!({"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": true}}});
+        let result =
+            editor.ask("initialize", &json!({"capabilities": watches, "rootUri": uri(folder)}));
         assert_eq!(result["serverInfo"]["name"], "multi-attach-guard");
         editor.tell("initialized", &json!({}));
         editor

@@ -95,7 +95,10 @@ fn facts_suppressions_and_the_policy_count() {
     editor.tell("textDocument/didSave", &json!({"textDocument": {"uri": uri(&web)}}));
     assert!(editor.shown(&web).is_empty());
     fs::write(root.join(".multi-attach-guard.yaml"), "nodes: seldom\n").unwrap();
-    editor.tell("workspace/didChangeWatchedFiles", &json!({"changes": []}));
+    assert_eq!(editor.told[0][0], "client/registerCapability");
+    let watched = &editor.told[0][1]["registrations"][0];
+    assert_eq!(watched["registerOptions"]["watchers"][0]["globPattern"], "**/*.{yaml,yml,json}");
+    editor.tell(watched["method"].clone().as_str().unwrap(), &json!({"changes": []}));
     assert!(editor.shown(&web).is_empty());
     let told = editor.told.last().unwrap().to_string();
     assert!(

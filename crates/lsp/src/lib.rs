@@ -133,6 +133,7 @@ fn converse(inbox: &Inbox, facts: Snapshot, params: &InitializeParams) -> Result
             Some(Message::Notification(last)) if last.method == "exit" => {
                 return Ok(server.is_shut_down);
             }
+            Some(Message::Notification(first)) if first.method == "initialized" => watch(params),
             Some(Message::Notification(notification)) => server.note(notification),
             Some(Message::Request(request)) => server.answer(request),
             Some(Message::Response(_)) => Ok(()),
@@ -142,6 +143,25 @@ fn converse(inbox: &Inbox, facts: Snapshot, params: &InitializeParams) -> Result
             return Ok(true);
         }
     }
+}
+
+/// Asks the editor to tell of changed files, if it can.
+fn watch(params: &InitializeParams) -> io::Result<()> {
+    let of_folders = params.capabilities.workspace.as_ref();
+    let watching = of_folders.and_then(|known| known.did_change_watched_files);
+    if watching.and_then(|known| known.dynamic_registration) != Some(true) {
+        return Ok(());
+    }
+    let registration = json!({
+        "id": "files",
+        "method": workspace::WATCHED,
+        "registerOptions": {"watchers": [{"globPattern": "**/*.{yaml,yml,json}"}]},
+    });
+    send(Request {
+        id: RequestId::from("watch".to_owned()),
+        method: "client/registerCapability".to_owned(),
+        params: json!({"registrations": [registration]}),
+    })
 }
 
 /// The folders that the editor opens; none for single files.

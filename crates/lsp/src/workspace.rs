@@ -24,6 +24,9 @@ use source::policy_file;
 /// The notification of a changed text, after which no file is searched again.
 const CHANGED: &str = "textDocument/didChange";
 
+/// The notification of changed files.
+pub(super) const WATCHED: &str = "workspace/didChangeWatchedFiles";
+
 /// An open document.
 pub(super) struct Document {
     /// Its file, with links followed.
@@ -70,7 +73,7 @@ impl Workspace<'_> {
                 }
                 Some(())
             }
-            "textDocument/didSave" | "workspace/didChangeWatchedFiles" => Some(()),
+            "textDocument/didSave" | WATCHED => Some(()),
             _ => None,
         };
         self.is_changed |= noted.is_some();
