@@ -149,6 +149,13 @@ fn a_field_is_explained_in_three_lines() {
         "{scaled:?}"
     );
     assert!(editor.hover(&web, &at(WEB, "image")).is_empty());
+    editor.close(&scaler);
+    editor.change(&web, &json!([{"text": WEB.replace("RollingUpdate", "Recreate")}]));
+    let recreated = editor.hover(&web, &at(WEB, "strategy"));
+    assert_eq!(
+        recreated[0],
+        "At most 1 at once, by spec.replicas. Recreate stops all old pods first."
+    );
     editor.end();
 }
 

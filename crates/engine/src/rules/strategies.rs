@@ -100,9 +100,13 @@ pub fn pods_at_once(workload: &Workload, view: View<'_>) -> String {
         (None, Strategy::Recreate { .. }) => "Recreate stops all old pods first".to_owned(),
         (None, _) => "An old pod stops before its replacement starts".to_owned(),
     };
-    let surge = room.map_or(0, |room| room.surge);
-    let most = pods + surge;
-    format!("At most {most} at once: {pods} by {source}, and {surge} more in a rollout. {order}.")
+    match room {
+        Some(Room { surge, .. }) => format!(
+            "At most {} at once: {pods} by {source}, and {surge} more in a rollout. {order}.",
+            pods + surge
+        ),
+        None => format!("At most {pods} at once, by {source}. {order}."),
+    }
 }
 
 /// Whether the API server is known to accept Recreate in a StatefulSet.
