@@ -105,6 +105,31 @@ fn a_diff_changes_nothing() {
     assert_eq!(web, DEPLOYMENT);
 }
 
+/// git applies the diff of the other file, which it would not if one that is broken stood beside it.
+#[test]
+fn a_lone_carriage_return_is_named_in_place_of_a_broken_diff() {
+    let odd = DEPLOYMENT.replace("it rolling", "it\r    # rolling");
+    let windows = DEPLOYMENT.replace("name: web", "name: db").replace('\n', "\r\n");
+    let folder = repository(&[
+        ("facts.yaml", &format!("{CLASS}---\n{CLAIM}")),
+        ("db.yaml", &windows),
+        ("web.yaml", &odd),
+    ]);
+    let output = run(&folder, &["check", "--diff"]);
+    has(
+        err(&output),
+        "web.yaml: a carriage return stands without a line feed, which a diff cannot show safely, so none is printed. --fix edits the file.\n",
+    );
+    let mut git = Command::new("git");
+    git.args(["apply", "-"]).current_dir(folder.path());
+    let applied = fed(&mut git, out(&output));
+    assert!(applied.status.success(), "{}\n{}", err(&applied), out(&output));
+    let text = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(text("db.yaml"), windows.replace("RollingUpdate", "Recreate"));
+    run(&folder, &["check", "--fix"]);
+    assert_eq!(text("web.yaml"), odd.replace("RollingUpdate", "Recreate"));
+}
+
 #[test]
 fn what_was_rendered_gets_a_patch_for_kustomize() {
     let patch = "\
