@@ -18,6 +18,7 @@ use super::output::complain;
 use super::policies::{self, Installed};
 use super::target::{Target, TargetError};
 use doctor::diagnosis::command;
+use engine::model::metadata::is_name;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::server_version::ServerVersion;
 use engine::snapshot::{Lookup, Snapshot};
@@ -73,6 +74,14 @@ pub(super) struct Subject {
     /// The object that its name means.
     pub(super) target: Option<Target>,
     pub(super) namespace: Option<String>,
+}
+
+impl Subject {
+    /// The error for a namespace that the cluster does not have.
+    fn unknown(&self, namespace: &str) -> CommandError {
+        let kind = self.target.as_ref().and_then(|target| target.unknown(namespace));
+        kind.map_or_else(|| CommandError::Namespace(namespace.to_owned()), CommandError::Target)
+    }
 }
 
 impl ScopeArgs {
@@ -189,17 +198,19 @@ impl Connection {
     /// namespace of `subject` if it has one. Fails if there is no such namespace.
     pub(super) fn one_shot(&self, subject: &Subject) -> Result<OneShot, CommandError> {
         let namespace = subject.namespace.as_deref();
+        // The name becomes a part of paths, so one with a `/` or `?` could reach something else.
+        if let Some(name) = namespace.filter(|name| !is_name(name)) {
+            return Err(subject.unknown(name));
+        }
         let read = one_shot::read(self.config.clone(), namespace, Instant::now() + LISTS);
         let mut one_shot = self.runtime.block_on(read)?;
         one_shot.cluster.server = self.server;
-        if let Some(name) = namespace
-            && one_shot.cluster.view().namespace(name) == Lookup::Absent
-        {
-            let unknown = subject.target.as_ref().and_then(|target| target.unknown(name));
-            return Err(unknown
-                .map_or_else(|| CommandError::Namespace(name.to_owned()), CommandError::Target));
+        match namespace {
+            Some(name) if one_shot.cluster.view().namespace(name) == Lookup::Absent => {
+                Err(subject.unknown(name))
+            }
+            _ => Ok(one_shot),
         }
-        Ok(one_shot)
     }
 
     /// The state of the policies in the API server; `None` if it cannot be read.
@@ -234,6 +245,23 @@ async fn show_progress(live: &Informer) -> Infallible {
             let objects: usize = live.statuses().iter().map(|status| status.objects).sum();
             // Nothing depends on whether this line is written.
             let _ = write!(io::stderr(), "\rread {objects} objects of the cluster");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_cannot_exist_is_not_requested() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let config = Config::new("http://127.0.0.1:1".parse().unwrap());
+        let connection = Connection { runtime, config, server: ServerVersion::default() };
+        for namespace in ["../x", "a?x=y", "Shop"] {
+            let scope = ScopeArgs { namespace: Some(namespace.to_owned()), ..ScopeArgs::default() };
+            let refused = connection.one_shot(&scope.subject(None).unwrap()).unwrap_err();
+            assert!(matches!(refused, CommandError::Namespace(name) if name == namespace));
         }
     }
 }

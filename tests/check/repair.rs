@@ -32,7 +32,7 @@ fn files_are_repaired_in_place_and_then_silent() {
 }
 
 /// The repair keeps permissions, owner, attributes and links. The repository may contain any file
-/// in the place where the new text is written first, such as one that a killed run left.
+/// in the place where the new text is written first. What a killed run left there is removed.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_repaired_file_keeps_all_but_its_text() {
@@ -46,8 +46,10 @@ fn a_repaired_file_keeps_all_but_its_text() {
     symlink("web.yaml", &link).unwrap();
     let victim = folder.path().join("victim");
     fs::write(&victim, "mine").unwrap();
-    let trap = beside("web.yaml.multi-attach-guard");
-    symlink(&victim, &trap).unwrap();
+    let traps = ["web.yaml.multi-attach-guard", ".web.yaml.b1c2d3.multi-attach-guard"].map(beside);
+    for trap in &traps {
+        symlink(&victim, trap).unwrap();
+    }
     let half = beside(".web.yaml.a1b2c3.multi-attach-guard");
     fs::write(&half, "half").unwrap();
     let has_attributes = setxattr(&web, "user.origin", b"ours", XattrFlags::empty()).is_ok();
@@ -70,11 +72,11 @@ fn a_repaired_file_keeps_all_but_its_text() {
         let length = getxattr(&web, "user.origin", &mut value).unwrap();
         assert_eq!(&value[..length], b"ours");
     }
-    for symlink in [link, trap] {
+    for symlink in traps.iter().chain([&link]) {
         assert!(fs::symlink_metadata(symlink).unwrap().is_symlink());
     }
     assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
-    assert_eq!(fs::read_to_string(half).unwrap(), "half");
+    assert!(!half.exists(), "the rest of a killed run is left behind");
 }
 
 /// Only one of the file's names would get the new text.
@@ -101,6 +103,31 @@ fn a_diff_changes_nothing() {
     assert_eq!(code(&output), 1);
     let web = fs::read_to_string(folder.path().join("deploy/web.yaml")).unwrap();
     assert_eq!(web, DEPLOYMENT);
+}
+
+/// git applies the diff of the other file, which it would not if one that is broken stood beside it.
+#[test]
+fn a_lone_carriage_return_is_named_in_place_of_a_broken_diff() {
+    let odd = DEPLOYMENT.replace("it rolling", "it\r    # rolling");
+    let windows = DEPLOYMENT.replace("name: web", "name: db").replace('\n', "\r\n");
+    let folder = repository(&[
+        ("facts.yaml", &format!("{CLASS}---\n{CLAIM}")),
+        ("db.yaml", &windows),
+        ("web.yaml", &odd),
+    ]);
+    let output = run(&folder, &["check", "--diff"]);
+    has(
+        err(&output),
+        "web.yaml: a carriage return stands without a line feed, which a diff cannot show safely, so none is printed. --fix edits the file.\n",
+    );
+    let mut git = Command::new("git");
+    git.args(["apply", "-"]).current_dir(folder.path());
+    let applied = fed(&mut git, out(&output));
+    assert!(applied.status.success(), "{}\n{}", err(&applied), out(&output));
+    let text = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(text("db.yaml"), windows.replace("RollingUpdate", "Recreate"));
+    run(&folder, &["check", "--fix"]);
+    assert_eq!(text("web.yaml"), odd.replace("RollingUpdate", "Recreate"));
 }
 
 #[test]

@@ -1,8 +1,14 @@
 //! Replaces a file by one with another text.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, DirEntry, File, Metadata};
 use std::io::{self, Write};
 use std::path::Path;
+
+/// The end of the name of a new file, which it has until it takes the place of the old one.
+const SUFFIX: &str = ".multi-attach-guard";
+
+/// The number of random letters and digits before the suffix.
+const RANDOM: usize = 6;
 
 /// A reason why a file was not replaced, as a sentence.
 #[derive(Debug, thiserror::Error)]
@@ -33,15 +39,47 @@ pub fn replace(path: &Path, text: &str) -> Result<Vec<String>, ReplaceError> {
         return Err(ReplaceError::HardLinks(links));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let folder = path.parent().unwrap_or(Path::new("."));
+    remove_leftovers(folder);
     let mut new = tempfile::Builder::new()
         .prefix(&format!(".{name}."))
-        .suffix(".multi-attach-guard")
-        .tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
+        .suffix(SUFFIX)
+        .rand_bytes(RANDOM)
+        .tempfile_in(folder)?;
+    // The lock tells other runs that this is no leftover. Where there are no locks, nothing counts
+    // as one.
+    let _ = new.as_file().try_lock();
     new.write_all(text.as_bytes())?;
     let lost = keep(&path, &metadata, new.as_file())?;
     new.as_file().sync_all()?;
     new.persist(&path).map_err(|error| error.error)?;
     Ok(lost)
+}
+
+/// Removes the new files that killed runs left in the folder. The result does not matter, because
+/// no leftover is in the way.
+fn remove_leftovers(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_leftover(&entry) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether this is a regular file with the name of a new file, and no run is writing it.
+fn is_leftover(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let parts = name
+        .to_str()
+        .and_then(|name| name.strip_prefix('.')?.strip_suffix(SUFFIX)?.rsplit_once('.'));
+    let Some((old, random)) = parts else {
+        return false;
+    };
+    !old.is_empty()
+        && random.len() == RANDOM
+        && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && entry.file_type().is_ok_and(|kind| kind.is_file())
+        && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// Gives the new file the owner, the permissions and the attributes of the old one, and returns
@@ -123,5 +161,46 @@ mod attributes {
 mod attributes {
     pub(super) fn keep(_old: &std::path::Path, _new: &std::fs::File) -> Vec<String> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_leftovers_of_killed_runs_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let beside = |name: &str| folder.path().join(name);
+        let web = beside("web.yaml");
+        let leftovers = [".web.yaml.a1B2c3", ".db.yaml.ABCDEF"];
+        let others = [
+            "web.yaml.a1b2c3",
+            ".web.yaml.a1b2c",
+            ".web.yaml.a1b2c34",
+            ".web.yaml.a1b2c-",
+            "..a1b2c3",
+            ".a1b2c3",
+            "",
+        ];
+        let with_suffix = |name: &str| beside(&format!("{name}{SUFFIX}"));
+        for path in leftovers.iter().chain(&others).map(|name| with_suffix(name)) {
+            fs::write(path, "half").unwrap();
+        }
+        let directory = with_suffix(".web.yaml.folder");
+        fs::create_dir(&directory).unwrap();
+        let in_use = with_suffix(".web.yaml.locked");
+        let lock = File::create(&in_use).unwrap();
+        lock.lock().unwrap();
+
+        fs::write(&web, "old").unwrap();
+        replace(&web, "new").unwrap();
+        assert_eq!(fs::read_to_string(&web).unwrap(), "new");
+        for name in leftovers {
+            assert!(!with_suffix(name).exists(), "{name}");
+        }
+        for path in others.map(with_suffix).iter().chain([&directory, &in_use]) {
+            assert!(path.exists(), "{}", path.display());
+        }
     }
 }

@@ -22,6 +22,7 @@ use tokio::time::{Instant, error::Elapsed, sleep, timeout};
 
 use super::options::ServeOptions;
 use super::{ServeError, cluster};
+use engine::model::metadata::is_name;
 use engine::model::uid::Uid;
 use engine::policy::{Action, is_denied_by_default};
 use engine::verdict::{Finding, Verdict};
@@ -222,6 +223,11 @@ impl EventRecorder {
     /// The uid of the object once it exists, by which `kubectl describe` finds Events; `None` if it
     /// is never stored, or if another object has its name.
     async fn stored(&self, object: &Submitted) -> Result<Option<String>, Trouble> {
+        // The mutating webhook sees names that the API server has yet to refuse, and a request could
+        // reach something else: `../secrets`.
+        if !is_name(&object.namespace) || !is_name(&object.name) {
+            return Ok(None);
+        }
         let resource = api_resource(object.kind);
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &object.namespace, &resource);
@@ -297,7 +303,42 @@ fn noted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::{Request, Response};
+    use engine::model::object::ObjectKind;
+    use kube::client::Body;
+    use tower::service_fn;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn objects_are_looked_for_only_under_names_that_can_exist() {
+        let client = Client::new(
+            service_fn(async |_: Request<Body>| {
+                let stored = br#"{"metadata": {"name": "web", "uid": "u"}}"#;
+                Ok::<_, Infallible>(Response::new(Body::from(stored.to_vec())))
+            }),
+            "default",
+        );
+        let recorder = EventRecorder {
+            recorder: Recorder::new(client.clone(), Reporter::from(CONTROLLER)),
+            client,
+            metrics: Metrics::new(&[]),
+            turns: Semaphore::new(AT_ONCE),
+            recent: Mutex::default(),
+        };
+        for (namespace, name, uid) in
+            [("shop", "web", Some("u")), ("shop", "../secrets/web", None), ("a?x=y", "web", None)]
+        {
+            let object = Submitted {
+                kind: ObjectKind::Claim,
+                namespace: namespace.into(),
+                name: name.into(),
+                uid: Uid::default(),
+            };
+            let found = recorder.stored(&object).await.unwrap();
+            assert_eq!(found.as_deref(), uid, "{namespace}/{name}");
+        }
+    }
 
     #[test]
     fn notes_are_no_longer_than_the_api_server_takes() {

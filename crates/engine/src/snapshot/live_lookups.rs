@@ -177,6 +177,10 @@ impl LiveLookups {
 
     /// Records that a judgement depends on the absence of other objects of a kind.
     pub(super) fn depends_on_all(&self, kind: ObjectKind, namespace: &str) {
+        // Nothing is in a namespace whose name is invalid; see `look_up`.
+        if !namespace.is_empty() && !is_name(namespace) {
+            return;
+        }
         let request = LookupRequest::all(kind, namespace);
         if self.confirms_cached && !self.responses.contains_key(&request) {
             self.request(request);

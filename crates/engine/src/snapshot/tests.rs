@@ -314,6 +314,18 @@ fn a_search_spends_steps_only_for_what_it_looks_at() {
 }
 
 #[test]
+fn lists_are_requested_only_in_namespaces_that_can_exist() {
+    let cluster = Snapshot::complete();
+    for (namespace, is_requested) in [(None, true), (Some("shop"), true), (Some("../x?"), false)] {
+        let mut lookups = LiveLookups::confirming_everything();
+        let overlay = Overlay { lookups: Some(&lookups), ..Overlay::NOTHING };
+        let view = View::new(&cluster, &overlay);
+        assert_eq!(view.workloads_with(namespace, Labels::default()).count(), 0);
+        assert_ne!(lookups.take_pending().is_empty(), is_requested, "{namespace:?}");
+    }
+}
+
+#[test]
 fn overlays_take_precedence_over_the_cluster() {
     let cluster =
         filled([volume("pv1", "fast", None), claim("shop", "far"), class("fast", "", false)]);
