@@ -1,6 +1,6 @@
 //! Runs every case again with the policies in the API server: as a user whose requests reach the
-//! guard's webhooks, and as one whose requests do not, as if the guard were down.
-//! `docs/evidence/always-there.md` has the table; `TABLE=write cargo test --workspace --test e2e -- policies`
+//! guard's webhooks, as one whose requests do not, as if the guard were down, and as one in a cluster
+//! that has the standalone policy alone. `docs/evidence/always-there.md` has the tables; `TABLE=write cargo test --workspace --test e2e -- policies`
 //! writes it.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::case_run::{CaseRun, can_be_dry};
 use crate::guarded_cluster::{self, GuardedCluster};
 use crate::harness::shorthand::object;
 use crate::harness::{Namespace, Output, at_once, seen, wait_until};
-use crate::install::{ALONE, AWAY};
+use crate::install::{ALONE, AWAY, STANDALONE};
 use crate::said::denied;
 
 /// The number of cases that run at once.
@@ -31,6 +31,8 @@ const LEAST: usize = 90;
 const PAGE: &str = "docs/evidence/always-there.md";
 const BEGIN: &str = "<!-- cases -->\n";
 const END: &str = "<!-- end of cases -->\n";
+const STANDALONE_BEGIN: &str = "<!-- standalone -->\n";
+const STANDALONE_END: &str = "<!-- end of standalone -->\n";
 
 /// A denial that a case expects.
 struct Row {
@@ -61,6 +63,8 @@ struct Seen {
     alone: Option<Output>,
     /// For the user with both; only if a denial is expected.
     there: Option<Output>,
+    /// For the user with the standalone policy.
+    standalone: Output,
 }
 
 /// The results of all threads.
@@ -71,6 +75,44 @@ struct Found {
     judged: usize,
     /// The number of denials that have the same text from the policy and from the webhook.
     alike: usize,
+    standalone: Standalone,
+}
+
+/// The answers of the standalone policy beside those of the guard.
+#[derive(Default)]
+struct Standalone {
+    /// The number of refusals where the guard denies.
+    denied: usize,
+    /// The number of refusals where the guard repairs or warns.
+    named: usize,
+    /// The number of denials of Deployments that the policy does not give.
+    missed: usize,
+    /// The rows of the steps in which only one of the two sees a fault.
+    differences: BTreeMap<(usize, usize), String>,
+}
+
+impl Standalone {
+    fn excess(&self) -> impl Iterator<Item = &String> {
+        self.differences.values().filter(|row| row.contains("**refused**"))
+    }
+
+    fn table(&self) -> String {
+        let mut text = format!(
+            "The standalone policy refuses {} steps that the guard denies, and {} that it repairs or \
+             warns about. It passes {} denials of Deployments, and refuses {} steps in which the guard \
+             sees no fault.\n\n\
+             | object | step | the guard | the standalone policy |\n|---|---|---|---|\n",
+            self.denied,
+            self.named,
+            self.missed,
+            self.excess().count(),
+        );
+        for row in self.differences.values() {
+            text += row;
+            text.push('\n');
+        }
+        text
+    }
 }
 
 pub(crate) fn play() -> Result<(), Failed> {
@@ -93,8 +135,8 @@ pub(crate) fn play() -> Result<(), Failed> {
     }
     cluster.guard.nothing_panicked();
     let found = found.into_inner()?;
-    let table = found.table();
-    println!("{table}");
+    let (table, standalone) = (found.table(), found.standalone.table());
+    println!("{table}\n{standalone}");
     if !found.faults.is_empty() {
         return Err(found.faults.join("\n").into());
     }
@@ -102,7 +144,7 @@ pub(crate) fn play() -> Result<(), Failed> {
     if refused * 100 < certain * LEAST {
         return Err(format!("Only {refused} of {certain} certain denials are given.").into());
     }
-    write(&table, found.rows.values())
+    write(&table, &standalone, &found)
 }
 
 /// Waits until the guard has read the cluster and written the facts twice. The second reading began
@@ -133,7 +175,8 @@ fn take(run: &CaseRun, case: &Case, step: &Step, place: (usize, usize), found: &
             let alone = is_refused.then(|| run(Some(ALONE))).transpose()?;
             let is_expected = !step.expect.denied.is_empty();
             let there = is_expected.then(|| run(None)).transpose()?;
-            Ok(Seen { away, alone, there })
+            let standalone = run(Some(STANDALONE))?;
+            Ok(Seen { away, alone, there, standalone })
         });
         let mut found = found.lock().unwrap();
         match seen {
@@ -186,8 +229,9 @@ fn words(output: &Output) -> Option<String> {
 
 impl Found {
     fn compare(&mut self, case: &Case, step: &Step, place: (usize, usize), seen: &Seen) {
-        let Seen { away, alone, there } = seen;
+        let Seen { away, alone, there, standalone } = seen;
         self.judged += 1;
+        self.compare_standalone(case, step, place, speaker(standalone) == Some(Speaker::Policy));
         let name = format!("{}, step {}", case.name(), place.1 + 1);
         let mut fault = |text: &str| {
             self.faults.push(format!("{name}: {text}\n{seen:#?}"));
@@ -241,6 +285,36 @@ impl Found {
         self.rows.insert(place, row);
     }
 
+    fn compare_standalone(
+        &mut self,
+        case: &Case,
+        step: &Step,
+        place: (usize, usize),
+        refuses: bool,
+    ) {
+        let (kind, operation) = (&case.kind, &case.operation);
+        let expected = &step.expect;
+        let is_named = !expected.warned.is_empty() || !expected.fixed.is_empty();
+        let row = match (expected.denied.is_empty(), refuses) {
+            (false, true) => {
+                self.standalone.denied += 1;
+                return;
+            }
+            (true, true) if is_named => {
+                self.standalone.named += 1;
+                return;
+            }
+            (false, false) if kind == "Deployment" => {
+                let rules: Vec<&str> = expected.denied.iter().map(String::as_str).collect();
+                self.standalone.missed += 1;
+                format!("| {kind} | {operation} | {} | passes |", rules.join(", "))
+            }
+            (true, true) => format!("| {kind} | {operation} | passes | **refused** |"),
+            _ => return,
+        };
+        self.standalone.differences.insert(place, row);
+    }
+
     /// The number of certain denials, of those given while the guard is away, of those given by
     /// Kubernetes itself, and of uncertain denials.
     fn counts(&self) -> [usize; 4] {
@@ -275,19 +349,28 @@ impl Found {
     }
 }
 
-/// Writes the table into the page if `TABLE` is `write`: new cases change it. Otherwise checks that
-/// the page has each certain denial that is not given while the guard is away.
-fn write<'a>(table: &str, rows: impl Iterator<Item = &'a Row>) -> Result<(), Failed> {
+/// Writes the tables into the page if `TABLE` is `write`: new cases change them. Otherwise checks
+/// that the page has each certain denial that is not given while the guard is away, and each refusal
+/// of the standalone policy alone.
+fn write(table: &str, standalone: &str, found: &Found) -> Result<(), Failed> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = std::fs::read_to_string(&path)?;
     if std::env::var_os("TABLE").is_none_or(|value| value != "write") {
-        let mut passing = rows.filter(|row| row.is_certain && row.speaks_away.is_none());
-        return match passing.find(|row| !page.contains(&row.text)) {
-            Some(row) => Err(format!("{PAGE} has no row \"{}\"", row.text).into()),
+        let passing = found.rows.values().filter(|row| row.is_certain && row.speaks_away.is_none());
+        let mut rows = passing.map(|row| &row.text).chain(found.standalone.excess());
+        return match rows.find(|row| !page.contains(*row)) {
+            Some(row) => Err(format!("{PAGE} has no row \"{row}\"").into()),
             None => Ok(()),
         };
     }
-    let (before, rest) = page.split_once(BEGIN).ok_or("the page has no place for the table")?;
-    let (_, after) = rest.split_once(END).ok_or("the page has no end of the table")?;
-    Ok(std::fs::write(&path, format!("{before}{BEGIN}\n{table}\n{END}{after}"))?)
+    let page = between(&page, [BEGIN, END], table)?;
+    let page = between(&page, [STANDALONE_BEGIN, STANDALONE_END], standalone)?;
+    Ok(std::fs::write(&path, page)?)
+}
+
+/// The page with another text between the marks.
+fn between(page: &str, [begin, end]: [&str; 2], text: &str) -> Result<String, Failed> {
+    let (before, rest) = page.split_once(begin).ok_or("the page has no place for the table")?;
+    let (_, after) = rest.split_once(end).ok_or("the page has no end of the table")?;
+    Ok(format!("{before}{begin}\n{text}\n{end}{after}"))
 }

@@ -85,10 +85,11 @@ impl Shared {
     }
 }
 
-/// A cluster for the caller only, with the policies in the API server.
+/// A cluster for the caller only, with the policies in the API server, and the standalone one.
 pub(crate) fn with_policies() -> Option<(Lent, GuardedCluster)> {
     let plane = Lent::new(harness::start_control_plane(Needs::ApiServer)?);
     install::policies(plane.0);
+    install::standalone(plane.0);
     let cluster = GuardedCluster::of(plane.0, &["--admission-policies"]);
     Some((plane, cluster))
 }

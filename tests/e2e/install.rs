@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::harness::output::program;
 use crate::harness::webhooks::Registration;
 use crate::harness::{ControlPlane, Guard, GuardOptions};
 
@@ -18,6 +19,9 @@ pub(crate) const AWAY: &str = "while-the-guard-is-away";
 
 /// A user whose requests only the guard judges, without policies in the API server.
 pub(crate) const ALONE: &str = "without-policies";
+
+/// A user whose requests only the standalone policy judges, as in a cluster without the guard.
+pub(crate) const STANDALONE: &str = "with-the-standalone-policy";
 
 /// The account of `manifests/base/rbac.yaml`, and its groups in Kubernetes.
 const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
@@ -54,7 +58,9 @@ fn webhooks(kind: &str) -> Vec<Value> {
         webhook["timeoutSeconds"] = json!(30);
         let condition = json!({
             "name": "guarded",
-            "expression": format!("!(request.userInfo.username in ['{UNGUARDED}', '{AWAY}'])"),
+            "expression": format!(
+                "!(request.userInfo.username in ['{UNGUARDED}', '{AWAY}', '{STANDALONE}'])"
+            ),
         });
         add_condition(webhook, condition);
     }
@@ -70,7 +76,7 @@ pub(crate) fn add_condition(asked: &mut Value, condition: Value) {
 }
 
 /// Puts the policies of the component `admission-policies` into the API server, with one change:
-/// they do not apply to [`UNGUARDED`] and [`ALONE`].
+/// they do not apply to [`UNGUARDED`], [`ALONE`] and [`STANDALONE`].
 pub(crate) fn policies(plane: &ControlPlane) {
     let component = file("components/admission-policies");
     for name in ["crd.yaml", "policies.yaml"] {
@@ -80,13 +86,27 @@ pub(crate) fn policies(plane: &ControlPlane) {
                 let condition = json!({
                     "name": "not-before-the-guard",
                     "expression": format!(
-                        "!(request.userInfo.username in ['{UNGUARDED}', '{ALONE}'])"
+                        "!(request.userInfo.username in ['{UNGUARDED}', '{ALONE}', '{STANDALONE}'])"
                     ),
                 });
                 add_condition(&mut object["spec"], condition);
             }
             plane.kubectl(&["apply", "-f", "-"], Some(&object.to_string())).success();
         }
+    }
+}
+
+/// Puts the standalone policy into the API server, as printed, for [`STANDALONE`] alone.
+pub(crate) fn standalone(plane: &ControlPlane) {
+    let printed = program(&["policies", "--standalone", "--deny"]).output().unwrap();
+    let text = String::from_utf8(printed.stdout).unwrap();
+    for mut object in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+        if object["kind"] == "ValidatingAdmissionPolicy" {
+            let expression = format!("request.userInfo.username == '{STANDALONE}'");
+            let condition = json!({ "name": "without-the-guard", "expression": expression });
+            add_condition(&mut object["spec"], condition);
+        }
+        plane.kubectl(&["apply", "-f", "-"], Some(&object.to_string())).success();
     }
 }
 
