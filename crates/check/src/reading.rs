@@ -164,8 +164,9 @@ impl Reading {
         for (file, object) in self.withheld.iter().filter(|(_, object)| !is_judged(object)) {
             if hidden.last().is_none_or(|last| last.place != *file) {
                 let ObjectRef { kind, name, .. } = object;
-                let reason =
-                    format!("nothing that is judged has {kind} {name} of this patch or component");
+                let reason = format!(
+                    "it is a patch or part of a component, and no judged manifest contains its {kind} {name}"
+                );
                 hidden.push(NotJudged::new("file", file.clone(), &reason, Cause::Unused));
             }
         }

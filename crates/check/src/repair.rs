@@ -334,8 +334,8 @@ impl Edits {
     pub fn diff(&mut self, files: &dyn Files) {
         for (path, edited) in std::mem::take(&mut self.files) {
             let path = files.path_of(&path);
-            // git reads a lone carriage return as a part of a line, and `similar` as its end. A terminal
-            // goes back to the start of the line.
+            // git reads a lone carriage return as a part of a line, and `similar` as its end. A
+            // terminal goes back to the start of the line.
             if edited.before.replace("\r\n", "").contains('\r') {
                 self.done.push(format!(
                     "{path}: a carriage return stands without a line feed, which a diff cannot show \

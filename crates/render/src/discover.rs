@@ -234,8 +234,7 @@ impl Sorted {
             .map(|root| root.real.as_path())
             .collect();
         let held: HashSet<&PathBuf> = rendered().flat_map(|root| root.files.keys()).collect();
-        let patches: HashSet<PathBuf> =
-            rendered().flat_map(|root| root.patches.iter().cloned()).collect();
+        let patches: HashSet<&PathBuf> = rendered().flat_map(|root| &root.patches).collect();
         let is_part = |path: &PathBuf| {
             held.contains(path) || roots::is_of_chart(path, |folder| charts.contains(folder))
         };

@@ -89,7 +89,7 @@ pub enum RevisionsError {
         reason: String,
     },
     /// There are more objects of this resource, or larger ones, than the guard reads.
-    #[error("there are more {0} with its labels, or larger ones, than the guard reads")]
+    #[error("its labels select more {0}, or larger ones, than the guard reads")]
     TooMany(&'static str),
     /// The API server did not list this resource in time.
     #[error("the API server did not list {0} in time")]
@@ -549,7 +549,7 @@ mod tests {
         assert_eq!(find("../kube-system", long).await, Ok(vec![]));
         for namespace in ["large", "crowded"] {
             let too_many =
-                "there are more replicasets with its labels, or larger ones, than the guard reads";
+                "its labels select more replicasets, or larger ones, than the guard reads";
             assert_eq!(find(namespace, long).await, Err(too_many.to_owned()));
         }
 

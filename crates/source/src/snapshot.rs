@@ -49,7 +49,8 @@ pub enum SnapshotError {
 
 /// Writes the version of the API server and the objects of the [`KINDS`], each kind sorted by name,
 /// so that two snapshots of one cluster compare line by line. Class parameters that may be secrets
-/// are replaced by `REDACTED`. `printable` turns the YAML of a document, and the value behind it, into the text to write.
+/// are replaced by `REDACTED`. `printable` turns the YAML of a document, and the value behind it,
+/// into the text to write.
 ///
 /// # Errors
 ///
