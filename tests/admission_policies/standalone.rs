@@ -145,7 +145,20 @@ fn the_standalone_policy_compares_deployments_with_claims() {
         assert_eq!(output.status != 0, is_judged, "{containers} containers: {output:?}");
         assert!(!output.stderr.contains("expression"), "{output:?}");
     }
-    for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
-        plane.kubectl(&["delete", kind, "standalone.multi-attach-guard.dev"], None).success();
+    // Where the guard is installed, the policy leaves every object to it, and comes back after it.
+    super::install::account(&plane);
+    let fault = cases[0].object.manifest("probe");
+    let until_refused = |is_refused: bool| {
+        until("an answer that knows of the guard", SOON, || {
+            let output = asked("create", &fault);
+            seen((output.status != 0) == is_refused, output)
+        });
+    };
+    until_refused(false);
+    for case in &cases {
+        let verb = if case.before.is_some() { "replace" } else { "create" };
+        asked(verb, &case.object.manifest(&case.name)).success();
     }
+    plane.kubectl(&["delete", "clusterrolebinding", "multi-attach-guard"], None).success();
+    until_refused(true);
 }

@@ -96,15 +96,19 @@ pub(crate) fn policies(plane: &ControlPlane) {
     }
 }
 
-/// Puts the standalone policy into the API server, as printed, for [`STANDALONE`] alone.
+/// Puts the standalone policy into the API server, with one change: it applies to [`STANDALONE`]
+/// alone, although the guard is installed.
 pub(crate) fn standalone(plane: &ControlPlane) {
     let printed = program(&["policies", "--standalone", "--deny"]).output().unwrap();
     let text = String::from_utf8(printed.stdout).unwrap();
     for mut object in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
         if object["kind"] == "ValidatingAdmissionPolicy" {
             let expression = format!("request.userInfo.username == '{STANDALONE}'");
-            let condition = json!({ "name": "without-the-guard", "expression": expression });
-            add_condition(&mut object["spec"], condition);
+            for condition in object["spec"]["matchConditions"].as_array_mut().unwrap() {
+                if condition["name"] == "the-guard-is-not-installed" {
+                    condition["expression"] = json!(expression);
+                }
+            }
         }
         plane.kubectl(&["apply", "-f", "-"], Some(&object.to_string())).success();
     }

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::harness::output::program;
 use crate::harness::webhooks::Registration;
-use crate::harness::{ControlPlane, Guard, GuardOptions, Output, WebhookOptions};
+use crate::harness::{ControlPlane, Guard, GuardOptions, Output, WebhookOptions, seen, until};
 use crate::outcome::Outcome;
 use crate::scenario::{Action, Nodes, Scenario};
 use crate::scenario_run::{ScenarioRun, Testbed};
 
-/// The guard's reaction to a finding.
+/// The guard's reaction to a finding, or the policy that judges in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Refuses the object.
@@ -20,11 +22,18 @@ pub(crate) enum Mode {
     Fix,
     /// Warns.
     Warn,
+    /// The standalone policy refuses the object, and no webhook sees it.
+    Standalone,
 }
 
 impl Mode {
-    /// Every mode.
-    pub(crate) const ALL: [Self; 3] = [Self::Deny, Self::Fix, Self::Warn];
+    /// Every mode of the guard.
+    pub(crate) const GUARD: [Self; 3] = [Self::Deny, Self::Fix, Self::Warn];
+
+    /// The modes in which the scenario is played.
+    pub(crate) fn of(scenario: &Scenario) -> impl Iterator<Item = Self> {
+        Self::GUARD.into_iter().chain(scenario.standalone.map(|_| Self::Standalone))
+    }
 
     /// The value of the label [`MODE`], and the prefix of the names of its namespaces.
     pub(crate) const fn name(self) -> &'static str {
@@ -32,11 +41,12 @@ impl Mode {
             Self::Deny => "deny",
             Self::Fix => "fix",
             Self::Warn => "warn",
+            Self::Standalone => "standalone",
         }
     }
 }
 
-/// The label of the namespaces that the guard reviews.
+/// The label of the namespaces in which somebody judges.
 pub(crate) const MODE: &str = "mode";
 
 /// Chooses the action by the namespaces' names. As in the built-in policy, faults that heal by
@@ -52,18 +62,75 @@ namespaces:
     outcomes: {deadlock: warn, stuck: warn}
 "#;
 
-/// Starts one guard for all scenarios of a control plane, and registers it for all namespaces that
-/// carry the label [`MODE`].
+/// Starts one guard for all scenarios of a control plane, and registers it for all namespaces whose
+/// label [`MODE`] is one of [`Mode::GUARD`].
 pub(crate) fn start_guard(plane: &ControlPlane) -> (Guard, Registration<'_>) {
     let options = GuardOptions::default().policy(plane, "scenarios", POLICY);
     let guard = plane.guard("scenarios", &options);
     let webhooks = WebhookOptions {
         rules: rules(),
-        namespaces: json!({ "matchExpressions": [{ "key": MODE, "operator": "Exists" }] }),
+        namespaces: json!({ "matchExpressions": [{
+            "key": MODE,
+            "operator": "In",
+            "values": Mode::GUARD.map(Mode::name),
+        }] }),
         ..WebhookOptions::new(&guard.url, &[])
     };
     let registration = plane.register_webhooks("scenarios", &webhooks);
     (guard, registration)
+}
+
+/// Puts the standalone policy, which refuses, into the API server for the namespaces of its mode, and
+/// waits until it refuses a dry run.
+pub(crate) fn install_standalone(plane: &ControlPlane) {
+    let name = Mode::Standalone.name();
+    let namespace = plane.labelled_namespace("policy", &json!({ MODE: name }));
+    let printed = program(&["policies", "--standalone", "--deny"]).output().unwrap();
+    let text = String::from_utf8(printed.stdout).unwrap();
+    for mut object in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+        if object["kind"] == "ValidatingAdmissionPolicyBinding" {
+            object["spec"]["matchResources"] =
+                json!({ "namespaceSelector": { "matchLabels": { MODE: name } } });
+        }
+        plane.kubectl(&["apply", "-f", "-"], Some(&object.to_string())).success();
+    }
+    let claim = json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": { "name": "data" },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": { "requests": { "storage": "1Gi" } },
+        },
+    });
+    plane.kubectl(&["apply", "-n", &namespace, "-f", "-"], Some(&claim.to_string())).success();
+    let fault = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "web" },
+        "spec": {
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": {
+                    "containers": [{
+                        "name": "main",
+                        "image": "example.com/app",
+                        "volumeMounts": [{ "name": "data", "mountPath": "/data" }],
+                    }],
+                    "volumes": [{
+                        "name": "data",
+                        "persistentVolumeClaim": { "claimName": "data" },
+                    }],
+                },
+            },
+        },
+    });
+    let dry = ["create", "--dry-run=server", "-n", &namespace, "-f", "-"];
+    until("the standalone policy", Duration::from_secs(60), || {
+        let output = plane.kubectl(&dry, Some(&fault.to_string()));
+        seen(output.status != 0, output)
+    });
 }
 
 /// The result of a scenario with the guard.
@@ -148,7 +215,8 @@ pub(crate) fn play_guarded(
 }
 
 fn refusal(output: &Output) -> Option<String> {
-    let denied = output.stderr.contains("denied the request");
+    let denied =
+        ["denied the request", "denied request"].iter().any(|words| output.stderr.contains(words));
     denied.then(|| output.stderr.trim().to_owned())
 }
 

@@ -39,7 +39,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Instant, UNIX_EPOCH};
 
-use guarded::{Guarded, Mode, play_guarded, start_guard};
+use guarded::{Guarded, Mode, install_standalone, play_guarded, start_guard};
 use harness::table::Table;
 use harness::webhooks::Registration;
 use harness::{Guard, Lent, Needs};
@@ -47,7 +47,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use outcome::Outcome;
 use proptest::strategy::{Strategy, ValueTree};
 use run::{Played, play};
-use scenario::{Nodes, Said, Scenario, sections};
+use scenario::{Nodes, Said, Scenario, Standalone, sections};
 use scenario_run::Testbed;
 
 /// The number of scenarios that run at once by default. Each is played up to four times in
@@ -56,7 +56,7 @@ const AT_ONCE: usize = 12;
 
 /// The columns of the table of results.
 const HEAD: &str = "scenario | nodes | what | without guard | Multi-Attach events | way out took | \
-                    engine | deny | fix | warn";
+                    engine | deny | fix | warn | standalone policy";
 
 fn main() {
     let mut arguments = Arguments::from_args();
@@ -142,6 +142,7 @@ fn shared() -> Option<&'static Shared> {
     let make = || {
         let plane = harness::require_control_plane(Needs::Controllers)?;
         let (guard, _registration) = start_guard(plane);
+        install_standalone(plane);
         Some(Shared {
             _detaches: detaches::watch(plane, &guard),
             testbed: Testbed::new(plane),
@@ -208,7 +209,7 @@ fn play_in_all_modes(
 /// The lines of the guard's log that name a namespace or a node of the scenario.
 fn said_by_the_guard(guard: &Guard, scenario: &str) -> String {
     let scenario = scenario.to_lowercase();
-    let names = Mode::ALL.map(|mode| format!("{}-{scenario}-", mode.name()));
+    let names = Mode::GUARD.map(|mode| format!("{}-{scenario}-", mode.name()));
     let log = guard.program.log();
     let lines = log.lines().filter(|line| names.iter().any(|name| line.contains(name)));
     lines.fold("The guard's log of it:".to_owned(), |said, line| said + "\n" + line)
@@ -222,15 +223,11 @@ fn watch(
     scenario: &'static Scenario,
     nodes: Nodes,
 ) -> Result<(Played, Vec<(Mode, Guarded)>), String> {
-    let modes: &[Mode] = match nodes {
-        Nodes::Simulated => &Mode::ALL,
-        Nodes::Kubelets => &[],
-    };
+    let modes = Mode::of(scenario).filter(|_| nodes == Nodes::Simulated);
     let mut guarded = Vec::new();
     let played = thread::scope(|scope| {
         let beside: Vec<_> = modes
-            .iter()
-            .map(|&mode| {
+            .map(|mode| {
                 let play = move || play_guarded(&shared.testbed, &shared.guard, scenario, mode);
                 (mode, scope.spawn(play))
             })
@@ -306,13 +303,14 @@ fn answers(
         Mode::Fix if grave => refused || harmless,
         Mode::Fix => !refused && no_worse,
         Mode::Warn => !refused,
+        Mode::Standalone => refused == (scenario.standalone == Some(Standalone::Refuses)),
     };
     let quiet = refused || guarded.warnings.is_empty();
     let warned = match mode {
         // A rolling update without surge is a delay that denials advise, so no warning names it.
         Mode::Warn if foreseen == Outcome::Delay && played.opinion.is_advised => quiet,
         Mode::Warn => quiet == (foreseen == Outcome::None),
-        Mode::Deny | Mode::Fix => foreseen > Outcome::None || quiet,
+        Mode::Deny | Mode::Fix | Mode::Standalone => foreseen > Outcome::None || quiet,
     };
     right && warned
 }
@@ -336,6 +334,6 @@ fn row(
     ];
     row.extend(guarded.iter().map(|(_, guarded)| guarded.to_string()));
     // Kubelets make no difference to the guard.
-    row.resize(10, String::new());
+    row.resize(11, String::new());
     row
 }

@@ -94,6 +94,9 @@ pub(crate) struct Scenario {
     pub(crate) then: Vec<Action>,
     #[serde(default)]
     pub(crate) engine: Option<Said>,
+    /// Whether the standalone policy refuses a step; nothing where it is not asked.
+    #[serde(default)]
+    pub(crate) standalone: Option<Standalone>,
     #[serde(default)]
     pub(crate) alone: bool,
     #[serde(default)]
@@ -144,6 +147,14 @@ pub(crate) struct Said {
     pub(crate) says: Outcome,
     /// The reason for which the engine cannot answer otherwise.
     pub(crate) because: String,
+}
+
+/// The answer of the standalone policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Standalone {
+    Refuses,
+    Passes,
 }
 
 /// The implementation of the nodes.
