@@ -121,13 +121,30 @@ impl<'c> Subject<'c> {
         notes.any(|note| note.kind == NoteKind::Assumed)
     }
 
+    /// Sentences about what was found in other scopes if there are no findings with it, and would
+    /// be some without it.
+    fn silence_rests_on(&self, verdict: &Verdict, effective: &EffectivePolicy) -> Vec<String> {
+        if !verdict.findings.is_empty() {
+            return Vec::new();
+        }
+        self.context
+            .without_other_scopes()
+            .filter(|(context, _)| {
+                !self.verdict_in(context, effective, Mode::Propose).findings.is_empty()
+            })
+            .map_or_else(Vec::new, |(_, notes)| notes)
+    }
+
     /// Judges the object; `None` if there are no findings or notices, as for most objects.
     pub(super) fn judge(mut self, effective: &EffectivePolicy) -> Option<Judged<'c>> {
         let verdict = self.verdict(effective, Mode::Propose);
         let (context, known) = (&self.context, self.context.known);
         let unused = unused_suppressions::on_object(context, &verdict.findings);
-        let is_silent =
-            verdict.findings.is_empty() && verdict.notices.is_empty() && unused.is_empty();
+        let assumed = self.silence_rests_on(&verdict, effective);
+        let is_silent = verdict.findings.is_empty()
+            && verdict.notices.is_empty()
+            && unused.is_empty()
+            && assumed.is_empty();
         if is_silent && known.notes.is_empty() && known.incomplete().is_none() {
             return None;
         }
@@ -135,9 +152,10 @@ impl<'c> Subject<'c> {
         let of_annotations =
             verdict.notices.into_iter().chain(unused).map(|text| (text, annotations));
         let notes = known.notes.iter().map(|note| (note.text.clone(), note.spot));
-        let mut notices: Vec<_> = of_annotations.chain(notes).collect();
+        let start = self.spot("");
+        let assumed = assumed.into_iter().map(|text| (text, start));
+        let mut notices: Vec<_> = of_annotations.chain(notes).chain(assumed).collect();
         if !verdict.findings.is_empty() {
-            let start = self.spot("");
             let elsewhere = elsewhere(context).into_iter();
             notices.extend(elsewhere.map(|text| (text, start)));
         }

@@ -375,6 +375,36 @@ impl<'s> Context<'s> {
         ids.iter().filter(|_| ids.len() <= MAX_ALTERNATIVES).map(with).collect()
     }
 
+    /// The same context without the claims and classes that were found in other scopes, and a
+    /// sentence about each of them; `None` if there are none.
+    pub(crate) fn without_other_scopes(&self) -> Option<(Self, Vec<String>)> {
+        let context = Self::of(self.scopes, self.id);
+        let mut notes = Vec::new();
+        for (key, answer) in &*self.answers.borrow() {
+            let (kind, _, name) = key;
+            let what = match kind {
+                ObjectKind::Claim => "claim",
+                ObjectKind::StorageClass => "StorageClass",
+                _ => continue,
+            };
+            // A class that stands in a plain file is applied to the whole cluster.
+            let is_elsewhere = |id: &ObjectId| {
+                !self.is_in_sight(*id)
+                    && (*kind == ObjectKind::Claim
+                        || self.parsed.text(self.parsed.object(*id)).is_rendered())
+            };
+            if let Some(id) = answer.one().filter(is_elsewhere) {
+                let file = self.scopes.name(id);
+                notes.push(format!(
+                    "No fault was found because the {what} \"{name}\" was found in {file}, which is checked apart from this, so this is an assumption. To be sure, add the {what} to the facts about the cluster."
+                ));
+                context.answers.borrow_mut().insert(key.clone(), Answer::Nothing);
+            }
+        }
+        notes.sort_unstable();
+        (!notes.is_empty()).then_some((context, notes))
+    }
+
     /// The notes about the claim of that name, its class and its other users, as far as the
     /// judgement asked for them.
     pub(crate) fn notes(&self, name: &Text) -> Vec<Note> {
