@@ -98,9 +98,17 @@ pub(super) fn place(
     let mut placed = Placed::default();
     for object in judged {
         let (context, known) = (&object.subject.context, object.subject.context.known);
-        for (finding, field, spot) in object.findings {
-            let mut located = file.locate(known, finding, file.place(known, &field, spot));
-            located.is_unrendered = context.doubt().is_some();
+        let located = object
+            .findings
+            .into_iter()
+            .map(|(finding, field, spot)| {
+                let located = file.locate(known, finding, file.place(known, &field, spot));
+                Located { is_unrendered: context.doubt().is_some(), ..located }
+            })
+            .collect();
+        // In JUnit, each finding is its own test case.
+        let located = if format == Format::Junit { located } else { fold::volumes(located) };
+        for mut located in located {
             // Findings on rendered or piped objects may be placed in another file.
             let is_here = located.place.as_ref().is_some_and(|place| place.file == source.name);
             if shows_excerpts && is_here {

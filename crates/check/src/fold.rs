@@ -7,7 +7,7 @@ use std::hash::Hash;
 use engine::model::Text;
 use engine::model::object::ObjectRef;
 use engine::model::words::listed;
-use report::{Excerpt, Located, Notice};
+use report::{Located, Notice};
 
 /// Merges elements with the same key. Each one is passed to `merge` with the first one of its key;
 /// `merge` returns it if the two must stay separate.
@@ -40,7 +40,7 @@ pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
     let counted = all.into_iter().map(|located| (located.finding.volumes.len(), located));
     let key = |(_, located): &(usize, Located)| {
         let finding = &located.finding;
-        let ([volume], []) = (&finding.volumes[..], &finding.remedies[..]) else {
+        let ([volume, ..], []) = (&finding.volumes[..], &finding.remedies[..]) else {
             return None;
         };
         let message = finding.message.replacen(&claim(volume), "claim", 1);
@@ -51,7 +51,6 @@ pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
         // A file may be rendered twice.
         if located.finding.volumes.iter().all(|volume| !first.finding.volumes.contains(volume)) {
             first.finding.volumes.extend(located.finding.volumes);
-            mark_as_well(&mut first.excerpts, located.excerpts);
         }
         None
     };
@@ -66,22 +65,6 @@ pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
             located
         })
         .collect()
-}
-
-/// The most lines that are shown besides the one at fault.
-const MOST_MARKS: usize = 3;
-
-/// Adds the marks of another finding, other than its fault, to the excerpts of the first.
-fn mark_as_well(excerpts: &mut [Excerpt], others: Vec<Excerpt>) {
-    for other in others {
-        let Some(own) = excerpts.iter_mut().find(|excerpt| excerpt.file == other.file) else {
-            continue;
-        };
-        let new = other.marks.into_iter().filter(|mark| !mark.is_fault);
-        let room = (MOST_MARKS + 1).saturating_sub(own.marks.len());
-        own.marks.extend(new.take(room));
-        own.marks.sort_by_key(|mark| (mark.line.number, mark.line.column));
-    }
 }
 
 /// Merges findings on the same line that several charts or kustomizations include.

@@ -36,6 +36,7 @@ pub use place::Place;
 pub use store::Snapshot;
 pub use stored::StoredObject;
 pub use table::Usage;
+pub(crate) use view::UsersOfClaims;
 pub use view::{NodeHint, View};
 pub(crate) use work_budget::WorkBudget;
 

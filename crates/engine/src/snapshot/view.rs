@@ -1,9 +1,11 @@
 //! The facts of one judgement: a snapshot, and an overlay with further facts.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::cmp::Reverse;
+use std::ptr;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use super::batch::Turn;
 use super::key::{IndexKey, ObjectKey};
@@ -55,7 +57,19 @@ pub struct View<'a> {
     overlay: &'a Overlay<'a>,
     /// `None` if the work is not limited.
     budget: Option<&'a WorkBudget>,
+    /// The users of claims for which the judgement would otherwise ask again and again.
+    users: Option<&'a UsersOfClaims<'a>>,
 }
+
+/// The workloads that use each claim of one workload.
+#[derive(Debug, Default)]
+pub(crate) struct UsersOfClaims<'a> {
+    namespace: Text,
+    by_claim: HashMap<Text, Vec<&'a Workload>>,
+}
+
+/// The most volumes of a workload for whose users a rule asks each time.
+const FEW_VOLUMES: usize = 8;
 
 impl Snapshot {
     /// The facts of this cluster alone.
@@ -67,12 +81,17 @@ impl Snapshot {
 impl<'a> View<'a> {
     /// The facts of `cluster` with `overlay`.
     pub const fn new(cluster: &'a Snapshot, overlay: &'a Overlay<'a>) -> Self {
-        Self { cluster, overlay, budget: None }
+        Self { cluster, overlay, budget: None, users: None }
     }
 
     /// This view with a limit on its work.
     pub(crate) const fn within(self, budget: &'a WorkBudget) -> Self {
         Self { budget: Some(budget), ..self }
+    }
+
+    /// This view with the answers to [`Self::users_of_claims`].
+    pub(crate) const fn with_users(self, users: &'a UsersOfClaims<'a>) -> Self {
+        Self { users: Some(users), ..self }
     }
 
     /// This view with another overlay.
@@ -170,7 +189,7 @@ impl<'a> View<'a> {
     }
 
     /// The nodes to which known attachments attach the persistent volume `name`.
-    pub(crate) fn nodes_attached(&self, name: &str) -> Vec<Text> {
+    pub fn nodes_attached(&self, name: &str) -> Vec<Text> {
         self.dependencies(IndexKey::Attached(name))
             .filter(|attachment: &&VolumeAttachment| {
                 attachment.attached && attachment.volume == name
@@ -347,9 +366,43 @@ impl<'a> View<'a> {
     /// The workloads that use the claim: their pod template names it, or a claim template of a
     /// StatefulSet or bare pod makes it. Excludes workloads whose owner uses it in their place.
     pub fn workloads_using(&self, namespace: &str, claim: &str) -> Vec<&'a Workload> {
-        let uses = |workload: &Workload| {
-            workload.names_claim(claim) || workload.ephemeral_claim(claim).is_some()
+        let known = self.users.filter(|known| known.namespace == namespace);
+        match known.and_then(|known| known.by_claim.get(claim)) {
+            Some(users) => {
+                self.spend(users.len());
+                users.clone()
+            }
+            None => self.find_users(namespace, claim, |user| user.names_claim(claim)),
+        }
+    }
+
+    /// The users of all claims of a workload that names many of them. Rules and remedies ask for
+    /// each several times, and each user may name as many.
+    pub(crate) fn users_of_claims(&self, workload: &Workload) -> UsersOfClaims<'a> {
+        if workload.template.volumes.len() <= FEW_VOLUMES {
+            return UsersOfClaims::default();
+        }
+        let claims: HashSet<&Text> = workload.template.claims().collect();
+        let named = RefCell::new(HashMap::new());
+        let names = |user: &Workload, claim: &str| {
+            let claims = || user.template.claims().cloned().collect::<HashSet<Text>>();
+            named.borrow_mut().entry(ptr::from_ref(user)).or_insert_with(claims).contains(claim)
         };
+        let namespace = workload.metadata.namespace.clone();
+        let users = |claim: &str| self.find_users(&namespace, claim, |user| names(user, claim));
+        let by_claim = claims.into_iter().map(|claim| (claim.clone(), users(claim))).collect();
+        UsersOfClaims { by_claim, namespace }
+    }
+
+    /// As [`Self::workloads_using`]; `names` says whether a pod template names the claim.
+    fn find_users(
+        &self,
+        namespace: &str,
+        claim: &str,
+        names: impl Fn(&Workload) -> bool,
+    ) -> Vec<&'a Workload> {
+        let uses =
+            |workload: &Workload| names(workload) || workload.ephemeral_claim(claim).is_some();
         let is_covered = |workload: &Workload| self.is_covered(workload, claim);
         let by_name = self
             .dependencies_but(IndexKey::Claim { namespace, claim }, is_covered)

@@ -38,7 +38,7 @@ use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::WorkloadKind;
 use crate::policy::{Action, Policy, RemedyChoice, Resolved, Target};
 use crate::rules::{Hazard, Outcome};
-use crate::snapshot::{View, WorkBudget};
+use crate::snapshot::{UsersOfClaims, View, WorkBudget};
 use crate::storage::Catalog;
 
 /// Ignored annotations are reported one by one up to this number.
@@ -230,10 +230,15 @@ pub fn evaluate_by(
     effective: &EffectivePolicy,
 ) -> Verdict {
     let steps = WorkBudget::new(complexity_limit::WORK_BUDGET);
+    let view = view.within(&steps);
+    let users = match review.object {
+        Object::Workload(workload) => view.users_of_claims(workload),
+        _ => UsersOfClaims::default(),
+    };
     let evaluation = Evaluation {
         review,
         policy: &effective.policy,
-        facts: Facts { rule, ..effective.facts(view.within(&steps)) },
+        facts: Facts { rule, ..effective.facts(view.with_users(&users)) },
     };
     if review.object.metadata().is_being_deleted() {
         return Verdict::default();
