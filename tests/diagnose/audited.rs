@@ -22,8 +22,8 @@ fn audit(incident: &Incident) -> Vec<(String, Option<String>)> {
         .collect()
 }
 
-/// Runs the commands that the audit of these objects prints, until it prints none. `finds` are its
-/// first findings, and whether each has a command.
+/// Runs the commands that the audit of these objects prints, until it prints none, and then no pod
+/// waits. `finds` are its first findings, and whether each has a command.
 fn repair(incident: &Incident, objects: &[Value], finds: &[(&str, bool)]) {
     for object in objects {
         incident.apply(object);
@@ -41,6 +41,11 @@ fn repair(incident: &Incident, objects: &[Value], finds: &[(&str, bool)]) {
     }
     let left = audit(incident);
     assert!(left.iter().all(|(_, command)| command.is_none()), "{left:#?}");
+    // A ReplicaSet does not replace the pods that it has.
+    let replaces = objects.iter().all(|object| object["kind"] != "ReplicaSet");
+    if replaces && finds.iter().all(|(_, is_cured)| *is_cured) {
+        incident.until_nothing_waits();
+    }
     for object in objects.iter().rev() {
         incident.delete(object);
     }
@@ -64,8 +69,12 @@ pub(crate) fn what_lives(incident: &Incident) {
         repair(incident, &[workload(kind, "web", &further)], &finds);
     }
     repair(incident, &[recreated("web"), autoscaler(1)], &[("HorizontalPodAutoscaler web", true)]);
-    let both = ["web", "backup"].map(recreated);
-    repair(incident, &both, &[("Deployment web", false)]);
+    let both = ["backup", "web"].map(recreated);
+    incident.starts(&both[0]);
+    repair(incident, &both, &[("Deployment web", true)]);
+    let backup = json!({"with": {"spec": {"schedule": "0 0 29 2 *"}}});
+    let backup = workload("CronJob", "backup", &backup);
+    repair(incident, &[recreated("web"), backup], &[("CronJob backup", true)]);
     mislabelled(incident);
 }
 

@@ -11,6 +11,7 @@
     reason = "a case that cannot be set up stops the test"
 )]
 
+mod believed;
 mod cluster;
 mod existing_violations;
 mod fencing;

@@ -11,6 +11,7 @@ mod objects;
 mod one_pod;
 mod overrides;
 mod owner;
+mod shared_claim;
 
 use std::io;
 use std::path::PathBuf;
@@ -103,7 +104,8 @@ struct Look<'a> {
 impl Look<'_> {
     fn report(&self, one_shot: &OneShot) -> Result<Report, CommandError> {
         let target = self.subject.target.as_ref();
-        let audited = Audited::new(&one_shot.cluster, self.effective, self.now, |reference| {
+        let (cluster, attachments) = (&one_shot.cluster, &one_shot.observed.attachments);
+        let audited = Audited::new(cluster, attachments, self.effective, self.now, |reference| {
             target.is_none_or(|target| target.is_object(reference))
         });
         if let Some(target) = target.filter(|_| audited.is_empty()) {

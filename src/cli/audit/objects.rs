@@ -9,10 +9,12 @@ use super::super::error::CommandError;
 use super::members::{Live, Member};
 use super::one_pod;
 use super::owner;
+use super::shared_claim::{self, Step};
 use check::hunk;
 use doctor::diagnosis::command;
 use engine::model::ListRoom;
 use engine::model::object::{Object, ObjectRef};
+use engine::model::volume_attachment::VolumeAttachment;
 use engine::policy::Action;
 use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, View};
 use engine::verdict::{EffectivePolicy, Finding, Mode, Proposal, Review, Verdict, evaluate};
@@ -22,6 +24,7 @@ use report::{Format, JudgedObject, Located, Notice, Report};
 /// The objects of a cluster that are judged.
 pub(super) struct Audited<'c> {
     cluster: &'c Snapshot,
+    attachments: &'c [VolumeAttachment],
     effective: &'c EffectivePolicy,
     now: Timestamp,
     /// All objects, in the order of their names.
@@ -45,6 +48,7 @@ impl<'c> Audited<'c> {
     /// on its turn among the others.
     pub(super) fn new(
         cluster: &'c Snapshot,
+        attachments: &'c [VolumeAttachment],
         effective: &'c EffectivePolicy,
         now: Timestamp,
         is_meant: impl Fn(&ObjectRef) -> bool,
@@ -60,6 +64,7 @@ impl<'c> Audited<'c> {
             .filter(|(_, reference)| is_meant(reference));
         Self {
             cluster,
+            attachments,
             effective,
             now,
             order: BatchOrder::of(members.iter().map(|member| &member.object).enumerate()),
@@ -151,6 +156,42 @@ impl<'c> Audited<'c> {
         (ends && verdict.action() != Action::Deny).then(|| patch.to_string())
     }
 
+    /// The commands that bring two workloads on one claim to one node, if the guard would let each
+    /// pass and they end the finding.
+    fn on_one_node(&self, number: usize, finding: &Finding, kubectl: &str) -> Option<String> {
+        let Object::Workload(workload) = &self.members[number].object else {
+            return None;
+        };
+        let mut cluster = self.cluster.clone();
+        let mut commands = Vec::new();
+        let mut last = Verdict::default();
+        let steps = shared_claim::steps(finding, workload, self.cluster.view(), self.attachments);
+        for Step { patch, after } in steps {
+            let metadata = after.metadata.clone();
+            let view = cluster.view();
+            let old = view.workload(after.kind, &metadata.namespace, &metadata.name).found()?;
+            let old = Object::Workload(old.clone());
+            let object = Object::Workload(after);
+            let reference = object.kind().reference(&metadata.namespace, &metadata.name);
+            let review = Review {
+                object: &object,
+                old: Some(&old),
+                reference: &reference,
+                scaled: None,
+                document: &Live { document: None, now: self.now },
+                mode: Mode::Judge,
+            };
+            last = evaluate(&review, view, self.effective);
+            if last.action() == Action::Deny {
+                return None;
+            }
+            commands.push(patch_command(&reference, "merge", &patch.to_string(), kubectl)?);
+            cluster.apply(object);
+        }
+        let ends = last.findings.iter().all(|left| left.rule != finding.rule);
+        (ends && !commands.is_empty()).then(|| commands.join(" && "))
+    }
+
     /// Whether the guard lets an update of the object with this number pass that turns the first
     /// document into the second.
     fn may_become(&self, number: usize, documents: [&Value; 2]) -> bool {
@@ -209,10 +250,11 @@ impl<'c> Audited<'c> {
                 located.command = match repair {
                     Some(proposal) => serde_json::to_string(&proposal.patch)
                         .ok()
-                        .and_then(|patch| patch_command(found, "json", &patch, &kubectl)),
+                        .and_then(|patch| patch_command(&found.object, "json", &patch, &kubectl)),
                     None => document
                         .and_then(|document| self.one_pod(entry.number, found, document))
-                        .and_then(|patch| patch_command(found, "merge", &patch, &kubectl)),
+                        .and_then(|patch| patch_command(&found.object, "merge", &patch, &kubectl))
+                        .or_else(|| self.on_one_node(entry.number, found, &kubectl)),
                 };
                 if format == Format::Html {
                     let namespace = member.reference.namespace.as_deref().unwrap_or_default();
@@ -243,11 +285,10 @@ impl<'c> Audited<'c> {
     }
 }
 
-/// The command that applies a patch of that type to the object of the finding.
-fn patch_command(finding: &Finding, r#type: &str, patch: &str, kubectl: &str) -> Option<String> {
-    let ObjectRef { kind, name, .. } = &finding.object;
-    let object = format!("{}/{name}", kind.to_lowercase());
-    let namespace = finding.object.namespace.as_deref()?;
+/// The command that applies a patch of that type to the object.
+fn patch_command(object: &ObjectRef, r#type: &str, patch: &str, kubectl: &str) -> Option<String> {
+    let namespace = object.namespace.as_deref()?;
+    let object = format!("{}/{}", object.kind.to_lowercase(), object.name);
     let r#type = format!("--type={type}");
     let arguments = ["-n", namespace, "patch", &object, &r#type, "-p", patch];
     Some(command::line(kubectl, &arguments))

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use super::objects::own_part;
 use super::*;
 use engine::model::observed::{Observed, Unread};
+use engine::model::volume_attachment::VolumeAttachment;
 use engine::policy::{Action, Policy};
 use engine::snapshot::Snapshot;
 use engine::storage::Catalog;
@@ -46,9 +47,18 @@ fn deployment(namespace: &str, name: &str, strategy: &str) -> Value {
 const NOW: &str = "2026-11-25T12:00:00Z";
 
 fn report(objects: &[Value], namespace: Option<&str>) -> Report {
+    attached_report(objects, namespace, &[])
+}
+
+fn attached_report(
+    objects: &[Value],
+    namespace: Option<&str>,
+    attachments: &[VolumeAttachment],
+) -> Report {
     let effective = EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap());
     let cluster = cluster(objects);
-    let audited = Audited::new(&cluster, &effective, NOW.parse().unwrap(), |reference| {
+    let now = NOW.parse().unwrap();
+    let audited = Audited::new(&cluster, attachments, &effective, now, |reference| {
         namespace.is_none() || reference.namespace.as_deref() == namespace
     });
     let entries = audited.judge();
@@ -99,6 +109,47 @@ fn a_shared_claim_is_reported_for_the_one_that_comes_and_goes() {
         "metadata": {"namespace": "shop", "name": "backup"}, "spec": {"template": template("backup")}});
     let report = report(&[claim("shop"), deployment("shop", "web", "Recreate"), job], None);
     assert_eq!(found(&report), ["Job shop/backup workloads-share-volume"]);
+}
+
+#[test]
+fn two_workloads_on_a_claim_get_the_node_of_its_volume() {
+    let bound = |mut claim: Value| {
+        claim["spec"]["volumeName"] = json!("pv");
+        claim
+    };
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "disk",
+            "claimRef": {"namespace": "shop", "name": "data"},
+            "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "h"}}});
+    let attached = json!([{"status": {"attached": true},
+        "spec": {"nodeName": "n2", "source": {"persistentVolumeName": "pv"}}}]);
+    let attached: Vec<VolumeAttachment> = serde_json::from_value(attached).unwrap();
+    let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"namespace": "shop", "name": "web"}, "spec": {"template": template("web")}});
+    let web = deployment("shop", "web", "Recreate");
+    let shared = [bound(claim("shop")), volume, deployment("shop", "api", "Recreate")];
+    let command = |other: &Value, attached: &[VolumeAttachment]| {
+        let objects = [&shared[..], std::slice::from_ref(other)].concat();
+        let report = attached_report(&objects, None, attached);
+        assert_eq!(report.findings.len(), 1, "{:?}", found(&report));
+        report.findings[0].command.clone()
+    };
+    let patch = |object: &str, patch: &str| {
+        format!("kubectl -n shop patch {object} --type=merge -p '{patch}'")
+    };
+    let selector = r#""template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":"n2"}}}"#;
+    for (object, web) in [("deployment/web", &web), ("statefulset/web", &set)] {
+        let expected = [
+            patch(object, &format!(r#"{{"spec":{{"replicas":0,{selector}}}}}"#)),
+            patch("deployment/api", &format!(r#"{{"spec":{{{selector}}}}}"#)),
+            patch(object, r#"{"spec":{"replicas":1}}"#),
+        ];
+        assert_eq!(command(web, &attached), Some(expected.join(" && ")));
+    }
+    assert_eq!(command(&web, &[]), None, "nothing says where the volume is");
+    let third = deployment("shop", "more", "Recreate");
+    let three = attached_report(&[&shared[..], &[web, third]].concat(), None, &attached);
+    assert!(three.findings.iter().all(|located| located.command.is_none()));
 }
 
 #[test]

@@ -189,7 +189,7 @@ impl<'a> View<'a> {
     }
 
     /// The nodes to which known attachments attach the persistent volume `name`.
-    pub fn nodes_attached(&self, name: &str) -> Vec<Text> {
+    pub(crate) fn nodes_attached(&self, name: &str) -> Vec<Text> {
         self.dependencies(IndexKey::Attached(name))
             .filter(|attachment: &&VolumeAttachment| {
                 attachment.attached && attachment.volume == name
