@@ -52,6 +52,35 @@ fn values_without_end_are_refused() {
     );
 }
 
+/// Deployments that all use all claims.
+fn shared_by_all(number: usize) -> String {
+    let names: Vec<String> = (0..number).map(|count| format!("c{count}")).collect();
+    let list = |item: fn(&String) -> String| names.iter().map(item).collect::<Vec<_>>().join(", ");
+    let mounts = list(|name| format!("{{name: {name}, mountPath: /{name}}}"));
+    let volumes =
+        list(|name| format!("{{name: {name}, persistentVolumeClaim: {{claimName: {name}}}}}"));
+    names
+        .iter()
+        .map(|name| {
+            format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: {name}}}\nspec: {{accessModes: [ReadWriteOnce], storageClassName: gp3}}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec:\n  selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec:\n      containers: [{{name: main, image: web, volumeMounts: [{mounts}]}}]\n      volumes: [{volumes}]\n---\n"
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn workloads_that_share_too_many_claims_are_named_as_such() {
+    let folder = gitops(&[("all.yaml", &shared_by_all(180))]);
+    let report: Value = report(&run(&folder, &["check", ".", "--format", "json"]));
+    let findings = report["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 180);
+    for finding in findings {
+        let message = finding["message"].as_str().unwrap();
+        assert!(message.contains("judging it takes more than 400000 steps"), "{message}");
+    }
+}
+
 /// A name for each way to write the path of one file outside.
 fn names_of(file: &str, number: usize) -> String {
     let names = (0..number).map(|count| format!("../{}{file}", "./".repeat(count)));

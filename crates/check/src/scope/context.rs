@@ -336,7 +336,7 @@ impl<'s> Context<'s> {
             users = others.copied().take(MAX_USERS).collect();
         } else {
             let nearness = |user: ObjectId| places.nearness(self.from, scopes.source(user));
-            users.sort_by_key(|user| (Reverse(nearness(*user)), *user));
+            users.sort_by_cached_key(|user| (Reverse(nearness(*user)), *user));
             users.truncate(MAX_USERS);
             // The later of two users is at fault, so the earliest user is always included.
             users.extend(alike.first.filter(is_user));

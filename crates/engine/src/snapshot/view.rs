@@ -376,22 +376,36 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The users of all claims of a workload that names many of them. Rules and remedies ask for
-    /// each several times, and each user may name as many.
-    pub(crate) fn users_of_claims(&self, workload: &Workload) -> UsersOfClaims<'a> {
+    /// The users of all claims of a workload that names many of them; `None` if there are more than
+    /// `most` in all. Rules and remedies ask for each several times, and each user may name as
+    /// many.
+    pub(crate) fn users_of_claims(
+        &self,
+        workload: &Workload,
+        most: usize,
+    ) -> Option<UsersOfClaims<'a>> {
+        let mut users = UsersOfClaims::default();
         if workload.template.volumes.len() <= FEW_VOLUMES {
-            return UsersOfClaims::default();
+            return Some(users);
         }
-        let claims: HashSet<&Text> = workload.template.claims().collect();
-        let named = RefCell::new(HashMap::new());
-        let names = |user: &Workload, claim: &str| {
-            let claims = || user.template.claims().cloned().collect::<HashSet<Text>>();
-            named.borrow_mut().entry(ptr::from_ref(user)).or_insert_with(claims).contains(claim)
-        };
-        let namespace = workload.metadata.namespace.clone();
-        let users = |claim: &str| self.find_users(&namespace, claim, |user| names(user, claim));
-        let by_claim = claims.into_iter().map(|claim| (claim.clone(), users(claim))).collect();
-        UsersOfClaims { by_claim, namespace }
+        users.namespace.clone_from(&workload.metadata.namespace);
+        let claims_of = RefCell::new(HashMap::new());
+        let mut count = 0;
+        for claim in workload.template.claims() {
+            let found = self.find_users(&users.namespace, claim, |user| {
+                claims_of
+                    .borrow_mut()
+                    .entry(ptr::from_ref(user))
+                    .or_insert_with(|| user.template.claims().cloned().collect::<HashSet<Text>>())
+                    .contains(claim)
+            });
+            count += found.len();
+            if count > most {
+                return None;
+            }
+            users.by_claim.insert(claim.clone(), found);
+        }
+        Some(users)
     }
 
     /// As [`Self::workloads_using`]; `names` says whether a pod template names the claim.

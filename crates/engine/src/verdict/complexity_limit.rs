@@ -10,6 +10,10 @@ use crate::rules::{Hazard, Outcome, codes};
 /// ones (`benches/knots.rs`) end within 50 ms.
 pub(super) const WORK_BUDGET: usize = 400_000;
 
+/// The most users that the claims of one workload may have in all where every remedy is tried: each
+/// is looked at about 35 times, so more would exhaust the budget.
+pub(super) const MOST_USERS: usize = WORK_BUDGET / 35;
+
 /// More entries than any real object has. Real pod templates have tens of them.
 pub(super) const HONEST_SIZE: usize = 100;
 

@@ -231,10 +231,16 @@ pub fn evaluate_by(
 ) -> Verdict {
     let steps = WorkBudget::new(complexity_limit::WORK_BUDGET);
     let view = view.within(&steps);
-    let users = match review.object {
-        Object::Workload(workload) => view.users_of_claims(workload),
-        _ => UsersOfClaims::default(),
+    let most = match review.mode {
+        Mode::Propose => complexity_limit::MOST_USERS,
+        Mode::Admit | Mode::Judge | Mode::Repair { .. } => usize::MAX,
     };
+    let users = match review.object {
+        Object::Workload(workload) => view.users_of_claims(workload, most),
+        _ => Some(UsersOfClaims::default()),
+    };
+    let are_too_many = users.is_none();
+    let users = users.unwrap_or_default();
     let evaluation = Evaluation {
         review,
         policy: &effective.policy,
@@ -243,7 +249,7 @@ pub fn evaluate_by(
     if review.object.metadata().is_being_deleted() {
         return Verdict::default();
     }
-    if review.document.is_cut() {
+    if are_too_many || review.document.is_cut() {
         return evaluation.too_complex();
     }
     let verdict = match review.object {
