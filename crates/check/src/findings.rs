@@ -98,7 +98,7 @@ pub(super) fn place(
     let mut placed = Placed::default();
     for object in judged {
         let (context, known) = (&object.subject.context, object.subject.context.known);
-        let located = object
+        let all = object
             .findings
             .into_iter()
             .map(|(finding, field, spot)| {
@@ -107,8 +107,8 @@ pub(super) fn place(
             })
             .collect();
         // In JUnit, each finding is its own test case.
-        let located = if format == Format::Junit { located } else { fold::volumes(located) };
-        for mut located in located {
+        let folded = if format == Format::Junit { all } else { fold::volumes(all) };
+        for mut located in folded {
             // Findings on rendered or piped objects may be placed in another file.
             let is_here = located.place.as_ref().is_some_and(|place| place.file == source.name);
             if shows_excerpts && is_here {

@@ -6,8 +6,9 @@ use super::files::Files;
 use engine::model::object::ObjectRef;
 use engine::verdict::Proposal;
 use manifest::edit;
+use manifest::error::MAX_BYTES;
 use manifest::objects::read_objects;
-use manifest::source::{MAX_BYTES, Source};
+use manifest::source::Source;
 use manifest::split::{Part, parts};
 use report::Fix;
 

@@ -8,10 +8,11 @@ use super::line;
 use super::text::{Release, Root};
 use engine::model::object::ObjectRef;
 use manifest::delivery::spot_at;
+use manifest::error::MAX_BYTES;
 use manifest::objects::{Item, read_objects};
 use manifest::position::Lines;
 use manifest::read::Position;
-use manifest::source::{MAX_BYTES, Source, shown};
+use manifest::source::{Source, shown};
 use report::{Line, Place};
 
 /// The most bytes that are read of the file that makes a folder a chart or a kustomization.

@@ -9,16 +9,13 @@ use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
 
-use super::error::{Fault, Problem};
+use super::error::{Fault, MAX_DEPTH, Problem};
 use super::scalar::{self, Meaning};
 use super::tree::{Id, Node, Scalar, Shape, Tag, Tree};
 
 /// The most nodes that aliases may add to a document beyond those written in it. The YAML reader of
 /// Kubernetes has about the same limit.
 const MAX_ALIASED_NODES: usize = 400_000;
-
-/// The most levels of nesting, with aliases followed.
-pub(super) const MAX_DEPTH: u32 = 200;
 
 /// Like Go's `base64.StdEncoding`, this accepts trailing bits that are not 0.
 const BASE64: GeneralPurpose = GeneralPurpose::new(

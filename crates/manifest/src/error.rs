@@ -1,9 +1,13 @@
 //! The reasons why a manifest could not be read, in sentences.
 
-use super::builder::MAX_DEPTH;
 use super::decode::DecodeError;
-use super::source::MAX_BYTES;
 use engine::model::object::ObjectRef;
+
+/// The most bytes that are read from one file or from standard input.
+pub const MAX_BYTES: u64 = 64 << 20;
+
+/// The most levels of nesting, with aliases followed.
+pub(super) const MAX_DEPTH: u32 = 200;
 
 /// Something wrong at one place of a document's text.
 #[derive(Debug)]

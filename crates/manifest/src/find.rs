@@ -271,7 +271,8 @@ mod tests {
     use std::io::{self, Read};
     use std::path::{Path, PathBuf};
 
-    use super::super::source::{MAX_BYTES, Source};
+    use super::super::error::MAX_BYTES;
+    use super::super::source::Source;
     use super::{Exclude, Found, find};
 
     fn names(found: &Found, under: &Path) -> Vec<String> {

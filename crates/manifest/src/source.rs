@@ -5,11 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::error::{Problem, ReadError};
+use super::error::{MAX_BYTES, Problem, ReadError};
 use super::position::Lines;
-
-/// The most bytes that are read from one file or from standard input.
-pub const MAX_BYTES: u64 = 64 << 20;
 
 /// The name of standard input, as a path and in messages.
 pub const STDIN: &str = "-";

@@ -79,9 +79,9 @@ fn on_the_node(node: &str, workload: &Workload, other: &Workload, view: View<'_>
     let Some(host) = node.and_then(|node| node.metadata.labels.get(HOSTNAME)) else {
         return Vec::new();
     };
-    let moved = |workload: &Workload| {
-        let mut moved = workload.clone();
-        let selector = workload.template.node_selector.iter();
+    let moved = |user: &Workload| {
+        let mut moved = user.clone();
+        let selector = user.template.node_selector.iter();
         moved.template.node_selector = selector.chain([(HOSTNAME, host)]).collect();
         moved
     };

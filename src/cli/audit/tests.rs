@@ -121,16 +121,16 @@ fn two_workloads_on_a_claim_get_the_node_of_its_volume() {
         "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "disk",
             "claimRef": {"namespace": "shop", "name": "data"},
             "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "h"}}});
-    let attached = json!([{"status": {"attached": true},
+    let attachment = json!([{"status": {"attached": true},
         "spec": {"nodeName": "n2", "source": {"persistentVolumeName": "pv"}}}]);
-    let attached: Vec<VolumeAttachment> = serde_json::from_value(attached).unwrap();
+    let attached: Vec<VolumeAttachment> = serde_json::from_value(attachment).unwrap();
     let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
         "metadata": {"namespace": "shop", "name": "web"}, "spec": {"template": template("web")}});
     let web = deployment("shop", "web", "Recreate");
     let shared = [bound(claim("shop")), volume, deployment("shop", "api", "Recreate")];
-    let command = |other: &Value, attached: &[VolumeAttachment]| {
+    let command = |other: &Value, attachments: &[VolumeAttachment]| {
         let objects = [&shared[..], std::slice::from_ref(other)].concat();
-        let report = attached_report(&objects, None, attached);
+        let report = attached_report(&objects, None, attachments);
         assert_eq!(report.findings.len(), 1, "{:?}", found(&report));
         report.findings[0].command.clone()
     };
@@ -138,13 +138,13 @@ fn two_workloads_on_a_claim_get_the_node_of_its_volume() {
         format!("kubectl -n shop patch {object} --type=merge -p '{patch}'")
     };
     let selector = r#""template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":"n2"}}}"#;
-    for (object, web) in [("deployment/web", &web), ("statefulset/web", &set)] {
+    for (object, later) in [("deployment/web", &web), ("statefulset/web", &set)] {
         let expected = [
             patch(object, &format!(r#"{{"spec":{{"replicas":0,{selector}}}}}"#)),
             patch("deployment/api", &format!(r#"{{"spec":{{{selector}}}}}"#)),
             patch(object, r#"{"spec":{"replicas":1}}"#),
         ];
-        assert_eq!(command(web, &attached), Some(expected.join(" && ")));
+        assert_eq!(command(later, &attached), Some(expected.join(" && ")));
     }
     assert_eq!(command(&web, &[]), None, "nothing says where the volume is");
     let third = deployment("shop", "more", "Recreate");

@@ -22,7 +22,7 @@ use doctor::diagnosis::{
 };
 use engine::model::live_pod::Pod;
 use engine::model::observed::Observed;
-use manifest::source::MAX_BYTES;
+use manifest::error::MAX_BYTES;
 use source::policy_file;
 
 /// The time between two looks at a cluster that is watched.

@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::group::Group;
-use manifest::source::MAX_BYTES;
+use manifest::error::MAX_BYTES;
 
 /// The most bytes of memory that a program may use. The largest known chart needs a third.
 pub(super) const MAX_MEMORY: u64 = 1 << 30;

@@ -15,7 +15,7 @@ use crate::program::command_line::{CommandLine, Field, Word};
 use crate::program::run::Failure;
 use crate::program::sandbox::Copy;
 use crate::reason::Reason;
-use manifest::source::MAX_BYTES;
+use manifest::error::MAX_BYTES;
 
 /// A rendering job for a release, with all its files available.
 #[derive(Clone, Debug)]
