@@ -17,7 +17,7 @@ use super::error::CommandError;
 use super::output::complain;
 use super::policies::{self, Installed};
 use super::target::{Target, TargetError};
-use doctor::diagnosis::command;
+use doctor::diagnosis::{DiagnosisInput, command, remarks};
 use engine::model::metadata::is_name;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::server_version::ServerVersion;
@@ -81,6 +81,16 @@ impl Subject {
     fn unknown(&self, namespace: &str) -> CommandError {
         let kind = self.target.as_ref().and_then(|target| target.unknown(namespace));
         kind.map_or_else(|| CommandError::Namespace(namespace.to_owned()), CommandError::Target)
+    }
+}
+
+impl Subject {
+    /// The faults for which no pod waits, as far as they are about the target.
+    pub(super) fn remarks(&self, facts: DiagnosisInput<'_>) -> impl Iterator<Item = String> {
+        remarks(facts)
+            .into_iter()
+            .filter(|remark| self.target.as_ref().is_none_or(|target| target.is_meant_by(remark)))
+            .map(|remark| remark.text)
     }
 }
 

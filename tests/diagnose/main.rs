@@ -104,6 +104,8 @@ const STATES: &[State] = states! {
     "A driver that cannot detach", "driver", nodes::a_driver_that_cannot_detach;
     "A Job beside a pod on a cordoned node", "follower", unscheduled::a_job_beside_a_pod_on_a_cordoned_node;
     "A volume on a cordoned node", "pinned", unscheduled::a_volume_on_a_cordoned_node;
+    "Two revisions that send the pod elsewhere", "elsewhere", unscheduled::two_revisions_that_send_the_pod_elsewhere;
+    "Nodes without room for a volume", "room", unscheduled::nodes_without_room_for_a_volume, on(Setting::Quiet), once;
     "A claim that nobody provisions", "unbound", unscheduled::a_claim_that_nobody_provisions;
     "A claim whose volume was an earlier one's", "earlier", unscheduled::a_volume_of_an_earlier_claim;
     "A claim that was bound before", "bound-before", unscheduled::a_claim_that_was_bound_before;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::NodeSpec;
 use crate::harness::fake_nodes::HANGS;
 use crate::incident::{self, Incident, beside_web, deployment, merged, on, workload};
+use crate::printed::between_backticks;
 use crate::rollouts::set_image;
 
 /// A strategy that replaces each pod by the next one and never has two.
@@ -35,8 +36,20 @@ pub(crate) fn a_volume_that_stays_mounted(incident: &Incident) {
     let case = incident.until_late("stalled");
     let shown = incident.look(&incident::commands(&case, "check")[0]);
     assert!(shown.contains(&incident.volume), "{shown}");
+    // Without a pod nobody waits, and an audit still names the volume.
+    incident.kubectl(&["scale", "deployment/web", "--replicas=0"]);
+    incident.kubectl(&["wait", "--for=delete", "--timeout=120s", "pod", "-l", "app=web"]);
+    let audit = format!("multi-attach-guard audit -n {} -o json", incident.namespace);
+    let report: Value = serde_json::from_str(&incident.printed(&audit)).unwrap();
+    let said = report["notices"].to_string();
+    assert!(said.contains("and no pod needs what is attached to it"), "{report:#}");
+    let of_node = between_backticks(&said).into_iter().find(|printed| printed.contains("node/"));
+    let left = incident.look(&of_node.unwrap());
+    assert!(left.contains("Volumes are left on"), "{left}");
+    incident.kubectl(&["scale", "deployment/web", "--replicas=1"]);
+    let again = incident.until("delay");
     incident.cluster.nodes.let_go(&incident.volume);
-    incident.leads_out(&case);
+    incident.leads_out(&again);
     incident.uncordon();
 }
 

@@ -6,6 +6,7 @@ use crate::harness;
 use crate::harness::fake_nodes::ZONAL_DRIVER;
 use crate::harness::shorthand::object;
 use crate::incident::{self, Incident, beside_web, deployment, merged, on, workload};
+use crate::rollouts::set_image;
 
 /// Makes a claim with this class; returns the shorthand for a workload that uses it.
 fn claim(incident: &Incident, name: &str, class: &str) -> Value {
@@ -35,8 +36,8 @@ pub(crate) fn a_job_beside_a_pod_on_a_cordoned_node(incident: &Incident) {
     }
 }
 
-pub(crate) fn a_volume_on_a_cordoned_node(incident: &Incident) {
-    let node = &incident.nodes[0];
+/// Limits the volume of claim `data` to a node.
+fn pin(incident: &Incident, node: &str) {
     let affinity = json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{
         "matchExpressions": [
             {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]},
@@ -45,6 +46,27 @@ pub(crate) fn a_volume_on_a_cordoned_node(incident: &Incident) {
     .to_string();
     let volume = format!("pv/{}", incident.volume);
     incident.kubectl(&["patch", &volume, "--type=merge", "-p", &affinity]);
+}
+
+/// Only the first of three revisions is right; `rollout undo` alone goes to the second.
+pub(crate) fn two_revisions_that_send_the_pod_elsewhere(incident: &Incident) {
+    let [there, elsewhere] = [&incident.nodes[0], &incident.nodes[1]];
+    pin(incident, there);
+    let recreated = |node: &str| merged(on(node), &json!({"strategy": "Recreate"}));
+    incident.starts(&deployment("web", &recreated(there)));
+    incident.apply(&deployment("web", &recreated(elsewhere)));
+    set_image(incident, 3);
+    let case = incident.until_case("no-node-for-volume", "the third revision", |case| {
+        incident::ways_out(case).iter().any(|way| way.ends_with("--to-revision=1"))
+    });
+    incident.leads_out(&case);
+    incident.until_runs("web");
+    assert_eq!(incident.node_of("web"), *there);
+}
+
+pub(crate) fn a_volume_on_a_cordoned_node(incident: &Incident) {
+    let node = &incident.nodes[0];
+    pin(incident, node);
     incident.kubectl(&["cordon", node]);
     incident.apply(&deployment("web", &json!({})));
     let case = incident.until("no-node-for-volume");
@@ -158,6 +180,35 @@ pub(crate) fn a_pod_that_names_its_node(incident: &Incident) {
     incident.leads_out(&case);
     incident.until_runs("web");
     assert_eq!(incident.node_of("web"), incident.nodes[0]);
+}
+
+/// By the driver's report, the nodes have room for a smaller volume.
+pub(crate) fn nodes_without_room_for_a_volume(incident: &Incident) {
+    let class = format!("{}-local", incident.namespace);
+    let reports = r#"{"spec":{"storageCapacity":true}}"#;
+    incident.kubectl(&["patch", "csidriver", ZONAL_DRIVER, "--type=merge", "-p", reports]);
+    let late = json!({"provisioner": ZONAL_DRIVER, "volumeBindingMode": "WaitForFirstConsumer"});
+    incident.apply(&object(json!({"kind": "StorageClass", "name": class, "with": late})));
+    incident.apply(&json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity",
+        "metadata": {"name": "room", "namespace": "{namespace}"},
+        "storageClassName": class, "nodeTopology": {}, "capacity": "2Gi",
+    }));
+    let sized = |size: &str| {
+        let requests = json!({"spec": {"resources": {"requests": {"storage": size}}}});
+        incident.apply(&merged(incident::claim("local", &class), &requests));
+    };
+    sized("5Gi");
+    incident.apply(&deployment("web", &json!({"uses": ["local"]})));
+    let case = incident.until("unbound-claim");
+    incident::says(&case, "did not have enough free storage");
+    let shown = incident.look(&incident::in_texts(&case, "csistoragecapacities"));
+    assert!(shown.contains("2Gi"), "{shown}");
+    // Follows the advice: without a volume, the claim holds no data.
+    incident.kubectl(&["delete", "pvc/local", "--timeout=120s"]);
+    sized("1Gi");
+    incident.until_nothing_waits();
+    incident.until_runs("web");
 }
 
 /// By their CSINodes, the nodes can attach one volume, and have it already.

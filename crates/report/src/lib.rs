@@ -252,11 +252,11 @@ pub struct Line {
     pub text: String,
 }
 
-/// A remark that is not a finding: about an object's annotations, the way it is written, or the
-/// policy.
+/// A remark that is not a finding: about an object's annotations, the way it is written, the
+/// policy, or a fault for which no pod waits.
 #[derive(Clone, Debug)]
 pub struct Notice {
-    /// The object; `None` if the notice is about the policy.
+    /// The object; `None` if the text names what it is about.
     pub object: Option<ObjectRef>,
     /// The place of the notice.
     pub place: Option<Place>,

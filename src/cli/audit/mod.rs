@@ -115,7 +115,17 @@ impl Look<'_> {
         audited.complete(&mut entries, self.connection)?;
         let format = self.options.report.format;
         let mut report = audited.report(entries, format, &self.options.cluster);
-        report.stuck = self.stuck(one_shot)?;
+        let kubectl = self.options.cluster.kubectl();
+        let facts = DiagnosisInput {
+            objects: self.effective.facts(one_shot.cluster.view()),
+            observed: &one_shot.observed,
+            now: self.now,
+            kubectl: &kubectl,
+        };
+        report.stuck = self.stuck(facts)?;
+        let remarks = self.subject.remarks(facts);
+        report.notices.extend(remarks.map(|text| Notice { object: None, place: None, text }));
+        report.summary.notices = report.notices.len();
         report.overrides = self.overrides(one_shot)?;
         report.open = facts::open(&one_shot.observed);
         let name = self.options.cluster.access().cluster_name();
@@ -128,13 +138,7 @@ impl Look<'_> {
     }
 
     /// Pods that wait, with the cause and the way out.
-    fn stuck(&self, one_shot: &OneShot) -> Result<Vec<Stuck>, CommandError> {
-        let facts = DiagnosisInput {
-            objects: self.effective.facts(one_shot.cluster.view()),
-            observed: &one_shot.observed,
-            now: self.now,
-            kubectl: &self.options.cluster.kubectl(),
-        };
+    fn stuck(&self, facts: DiagnosisInput<'_>) -> Result<Vec<Stuck>, CommandError> {
         let mut found = cases(facts, |wanted| {
             // Without the documents, the commands that need them are left out.
             self.connection.documents(wanted).unwrap_or_default()

@@ -17,9 +17,7 @@ use super::error::CommandError;
 use super::format;
 use super::target::{TargetError, held_up_by};
 use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
-use doctor::diagnosis::{
-    CaseEntry, Clock, DiagnosisInput, NodeEntry, cases, explain, node, remarks, span,
-};
+use doctor::diagnosis::{CaseEntry, Clock, DiagnosisInput, NodeEntry, cases, explain, node, span};
 use engine::model::live_pod::Pod;
 use engine::model::observed::Observed;
 use manifest::error::MAX_BYTES;
@@ -140,10 +138,7 @@ fn look(
         unread: observed.unread.iter().map(|unread| unread.resource.to_string()).collect(),
         ..Diagnosis::default()
     };
-    let remarks = remarks(facts)
-        .into_iter()
-        .filter(|remark| subject.target.as_ref().is_none_or(|target| target.is_meant_by(remark)));
-    diagnosis.notes.extend(remarks.map(|remark| remark.text));
+    diagnosis.notes.extend(subject.remarks(facts));
     match &subject.target {
         Some(target) if target.node().is_some() => {
             found.clear();

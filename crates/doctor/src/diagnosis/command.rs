@@ -12,11 +12,11 @@ pub fn line<S: AsRef<str>>(kubectl: &str, arguments: &[S]) -> String {
     line
 }
 
-/// The command `capabilities` for the same cluster as the prefix `kubectl`, which may have options:
+/// A command of this program for the same cluster as the prefix `kubectl`, which may have options:
 /// both programs take `--kubeconfig`, `--context`, `--as` and `--as-group` in the same way.
-pub(crate) fn capabilities(kubectl: &str) -> String {
+pub(crate) fn own(kubectl: &str, arguments: &[&str]) -> String {
     let context = kubectl.strip_prefix("kubectl").unwrap_or_default();
-    format!("multi-attach-guard capabilities{context}")
+    line("multi-attach-guard", arguments) + context
 }
 
 /// An argument as one word of a POSIX shell.
@@ -58,7 +58,7 @@ mod tests {
             ("kubectl --context=prod", "multi-attach-guard capabilities --context=prod"),
             ("kubectl '--context=the lab'", "multi-attach-guard capabilities '--context=the lab'"),
         ] {
-            assert_eq!(capabilities(kubectl), expected);
+            assert_eq!(own(kubectl, &["capabilities"]), expected);
         }
     }
 }

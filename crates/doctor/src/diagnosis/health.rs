@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::DiagnosisInput;
 use super::index::Index;
 use engine::analysis::{Heartbeat, Life};
 use engine::model::node::{OUT_OF_SERVICE, Taint};
@@ -84,6 +85,29 @@ impl Examined {
             taints: taints.iter().map(format_taint).collect(),
             cordoned: node.is_some_and(|node| node.spec.unschedulable),
             out_of_service: taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),
+        }
+    }
+}
+
+impl Examined {
+    /// What becomes of a volume here that no pod of this node uses any more, in sentences.
+    pub(super) fn outlook(&self, facts: DiagnosisInput<'_>) -> &'static str {
+        match self.health {
+            Health::Alive => {
+                "The kubelet of a healthy node unmounts it within seconds, and Kubernetes never detaches by force from such a node."
+            }
+            Health::Lost if self.out_of_service => {
+                "Its taint node.kubernetes.io/out-of-service says that the machine is off, so that Kubernetes lets the volume go within a minute."
+            }
+            Health::Gone if !facts.objects.view.server().waits_after_a_node_is_deleted() => {
+                "Since 1.38, Kubernetes detaches it once the last pod of that node is gone."
+            }
+            Health::Gone => {
+                "Before 1.38, Kubernetes detaches it by force 6 minutes after the last pod of that node is gone, and never if its controller manager runs with --disable-force-detach-on-timeout."
+            }
+            _ => {
+                "Kubernetes detaches it by force 6 minutes after the last pod there is gone, even if the machine still writes to it. Where its controller manager runs with --disable-force-detach-on-timeout, it never does."
+            }
         }
     }
 }

@@ -191,6 +191,9 @@ pub(super) const NOT_BOUND: Phrase = Phrase(&[
     "volume-gone",
 ]);
 
+/// The scheduler finds no place in which the claim could get a volume.
+pub(super) const NO_PLACE: Phrase = Phrase(&["no-volume-to-bind", "not-enough-storage"]);
+
 /// The scheduler does not find the claim.
 pub(super) const NO_CLAIM: Phrase = Phrase(&["no-claim", "waits-for-ephemeral"]);
 
@@ -243,6 +246,7 @@ mod tests {
             NODE_CONFLICT,
             LIMIT_OF_NODES,
             NOT_BOUND,
+            NO_PLACE,
             NO_CLAIM,
             CLAIM_ENDS,
             KUBELET_WAITS,

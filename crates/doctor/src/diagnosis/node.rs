@@ -87,17 +87,18 @@ pub fn node(facts: DiagnosisInput<'_>, name: &str) -> Option<NodeEntry> {
 /// How to empty the node. Nothing that is safe on a live machine only is advised for another one.
 fn way_out(facts: DiagnosisInput<'_>, node: &Examined, has_pods: bool) -> String {
     let name = node.name.as_str();
+    let outlook = node.outlook(facts);
     match node.health {
         Health::Alive if has_pods => format!(
             "`{}` moves its pods to other nodes, and their volumes follow. Wait until nothing is left here before the machine is stopped.",
             command::line(facts.kubectl, &[&["drain", name][..], &DRAIN].concat())
         ),
-        Health::Alive => "Wait: the kubelet unmounts what no pod uses, and the volume is detached then. If it stays for minutes, the kubelet's log says why. Do not delete a VolumeAttachment: the disk may still be mounted.".to_owned(),
+        Health::Alive => format!("{outlook} If it stays for minutes, the kubelet's log says why. Do not delete a VolumeAttachment: the disk may still be mounted."),
         Health::NotReady => "Mend the node first: only its kubelet can unmount what is here. Do not stop the machine before, and do not delete pods by force.".to_owned(),
         Health::Lost if !node.out_of_service => {
             format!("{} Only then `{}`.", power(node).text, taint_command(facts.kubectl, name))
         }
-        Health::Lost | Health::Gone => "Wait: Kubernetes detaches the volumes of a machine that is declared off. Do not delete a VolumeAttachment before the console of your storage shows that the disk is attached to no machine.".to_owned(),
+        Health::Lost | Health::Gone => format!("{outlook} If it stays, the log of the driver's container csi-attacher says why. Do not delete a VolumeAttachment before the console of your storage shows that the disk is attached to no machine."),
         Health::Unknown => "The node's state could not be read: do not stop the machine on this answer.".to_owned(),
     }
 }

@@ -12,8 +12,8 @@ use crate::printed;
 use crate::safe::hostile;
 use crate::words::folded;
 use doctor::diagnosis::{
-    CAUSES, DiagnosisInput, Explained, Purpose, SuggestedAction, cases, explain, explanations,
-    node, remarks,
+    CAUSES, DiagnosisInput, Explained, Purpose, Remark, SuggestedAction, cases, explain,
+    explanations, node, remarks,
 };
 use engine::analysis::{self, NodeAssumption};
 use engine::model::object::{ObjectKind, ObjectRef};
@@ -280,11 +280,12 @@ fn made(kind: &str, name: &str) -> Value {
                 {"kind": "Pod", "namespace": "shop", "name": name.split('/').next()}}),
         ),
         "CSIDriver" => ("storage.k8s.io/v1", json!({})),
+        "Namespace" => ("v1", json!({})),
         other => panic!("no object of kind {other} is made here"),
     };
     let mut whole = json!({"kind": kind, "apiVersion": api_version, "metadata": {"name": name}});
     let cluster_wide = ["Node", "Lease", "StorageClass", "PersistentVolume", "VolumeAttachment"];
-    if !cluster_wide.contains(&kind) && kind != "CSIDriver" {
+    if !cluster_wide.contains(&kind) && !matches!(kind, "CSIDriver" | "Namespace") {
         whole["metadata"]["namespace"] = "shop".into();
     }
     json_patch::merge(&mut whole, &object);
@@ -710,6 +711,16 @@ fn no_dangerous_command_stands_alone() {
     }
 }
 
+/// The only remark about the cluster.
+fn remark(cluster: &Cluster) -> Remark {
+    let mut found = cluster.observe(remarks);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let remark = found.remove(0);
+    let commands = printed::between_backticks(&remark.text);
+    printed::assert_listed(commands.iter().map(String::as_str), "diagnose");
+    remark
+}
+
 #[test]
 fn what_nobody_waits_for_is_named() {
     let taint = json!({"taint": "node.kubernetes.io/out-of-service=NoExecute"});
@@ -727,12 +738,9 @@ fn what_nobody_waits_for_is_named() {
             "pod stage-k of Job stage names it, although it has finished (Succeeded).",
         ),
     ] {
-        let found = cluster("cluster").with(changes).observe(remarks);
-        let [remark] = &found[..] else { panic!("{found:#?}") };
+        let remark = remark(&cluster("cluster").with(changes));
         assert!(remark.about.iter().any(|name| *name == about), "{remark:#?}");
         assert!(remark.text.contains(said), "{remark:#?}");
-        let commands = printed::between_backticks(&remark.text);
-        printed::assert_listed(commands.iter().map(String::as_str), "diagnose");
     }
     for (changes, why) in [
         (
@@ -743,6 +751,72 @@ fn what_nobody_waits_for_is_named() {
         (json!({"Pod stage-k": job}), "the claim stays"),
     ] {
         let found = cluster("cluster").with(changes).observe(remarks);
+        assert!(found.is_empty(), "{why}: {found:#?}");
+    }
+}
+
+#[test]
+fn attachments_that_no_pod_needs_are_named() {
+    let silent = json!({"ready": "Unknown", "taint": "node.kubernetes.io/unreachable=NoExecute"});
+    for (changes, said) in [
+        (
+            json!({"Pod stage-k": {"node": "n1", "phase": "Succeeded"}}),
+            "Node n1 is Ready, and no pod needs what is attached to it: volume pv-data of claim shop/data (attached 1 h ago). The kubelet of a healthy node",
+        ),
+        (json!({"Pod web-a-x": {"node": "n2", "phase": "Running"}}), "(attached 1 h ago)"),
+        (
+            json!({"VolumeAttachment csi-n1": {"ending": "11:30:00", "detachError": "busy"}}),
+            "(being detached for 30 min; the driver says: \"busy\"). The kubelet",
+        ),
+        (
+            json!({"VolumeAttachment csi-n1": {"status": {"attached": false}}}),
+            "being attached for 1 h",
+        ),
+        (json!({"Node n1": {"ready": "False"}}), "Node n1 is not Ready, and no pod needs"),
+        (json!({"Node n1": silent, "Lease n1": null}), "Node n1 does not answer, and no pod"),
+        (json!({"Node n1": null, "Lease n1": null}), "no longer exists, and no pod needs what"),
+        (json!({"Node n1": null, "Lease n1": null}), "Since 1.38, Kubernetes detaches it once"),
+        (
+            json!({"Node n1": null, "Lease n1": null, "server": "v1.37.2"}),
+            "Before 1.38, Kubernetes detaches it by force 6 minutes after",
+        ),
+    ] {
+        let remark = remark(&cluster("kept").with(changes));
+        assert_eq!(remark.about, ["pv-data", "data"]);
+        assert!(remark.text.contains(said), "{remark:#?}");
+    }
+    let many = (0..9)
+        .map(|number| json!({format!("VolumeAttachment csi-n1-{number}"): {"made": "11:00:00"}}));
+    let remark = remark(&many.fold(cluster("kept"), Cluster::with));
+    assert!(remark.text.contains("(attached 1 h ago), 5 more. The"), "{remark:#?}");
+    let twin = json!({"namespace": "shop", "name": "twin"});
+    let of_twin = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "twin"}}]);
+    for (changes, why) in [
+        (json!({"VolumeAttachment csi-n1": {"made": "11:56:00"}}), "a detach takes so long"),
+        (
+            json!({"VolumeAttachment csi-n1": {"made": "11:54:00"}, "Node n1": null}),
+            "a detach by force takes so long",
+        ),
+        (json!({"Pod web-a-x": {"node": "n1", "phase": "Running"}}), "a pod there has it"),
+        (json!({"Pod web-a-x": {"node": "n2"}}), "a pod elsewhere waits for it"),
+        (json!({"Pod web-a-x": {}}), "a pod without a node waits for it"),
+        (
+            json!({"Pod web-a-x": {"node": "n2", "phase": "Running", "ending": "12:00:20"}}),
+            "a pod elsewhere ends",
+        ),
+        (json!({"Deployment web": {}}), "the next pod is about to be made"),
+        (json!({"Namespace shop": null}), "its pods were not read"),
+        (
+            json!({
+                "PersistentVolume pv-data": {"spec": {"csi": {"volumeHandle": "vol-1"}}},
+                "PersistentVolume pv-twin": {"spec": {"csi": {"volumeHandle": "vol-1"},
+                    "claimRef": twin}},
+                "Pod web-a-x": {"node": "n1", "phase": "Running", "spec": {"volumes": of_twin}},
+            }),
+            "a pod there has the disk by another volume",
+        ),
+    ] {
+        let found = cluster("kept").with(changes).observe(remarks);
         assert!(found.is_empty(), "{why}: {found:#?}");
     }
 }

@@ -7,12 +7,12 @@ use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 
 /// The number of seconds for which a delay is normal: drivers attach and detach within seconds.
-pub(super) const SLOW: i64 = 300;
+pub(in crate::diagnosis) const SLOW: i64 = 300;
 
 /// The number of seconds after which the attach-detach controller has detached by force from a node
 /// that is not Ready: 6 minutes (`ReconcilerMaxWaitForUnmountDuration` in
 /// `pkg/controller/volume/attachdetach`), and one minute for the driver.
-pub(super) const FORCED: i64 = 420;
+pub(in crate::diagnosis) const FORCED: i64 = 420;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     // A scheduler's message is no delay, unless a holder will leave or the claim will be bound.
@@ -102,7 +102,8 @@ fn reason(waiting: &WaitingPod<'_>) -> String {
             span(now - since.as_second())
         ),
         None if unready_node(waiting).is_some() => format!(
-            "No pod uses the volume on node {node} any more, but that node is not Ready and may not have unmounted it. Kubernetes detaches it by force 6 minutes after the last pod was gone, even if something there still writes to it."
+            "No pod uses the volume on node {node} any more, but that node is not Ready and may not have unmounted it. {}",
+            Examined::of(waiting.index, node).outlook(waiting.index.facts)
         ),
         None => format!(
             "No pod seems to use the volume on node {node}; it is detached as soon as the kubelet there has unmounted it."

@@ -27,6 +27,8 @@ mod shared_claim;
 mod stalled;
 mod unbound_claim;
 
+pub(super) use delay::{FORCED, SLOW};
+pub(super) use no_node::NAMED;
 pub(super) use node_lost::{power, taint_command};
 
 use std::collections::HashMap;
@@ -260,7 +262,8 @@ pub(super) fn wants(waiting: &WaitingPod<'_>) -> Vec<ObjectRef> {
     let autoscaler =
         waiting.autoscaler().map(|autoscaler| wanted(autoscaler.kind(), &autoscaler.metadata));
     let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
-    workloads.chain(cron_jobs).chain(autoscaler).chain(old).collect()
+    let right = no_node::right_revisions(waiting);
+    workloads.chain(cron_jobs).chain(autoscaler).chain(old).chain(right).collect()
 }
 
 /// An object whose document is wanted.
@@ -365,7 +368,7 @@ const MIGRATE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/mig
 
 /// The note about storage that several nodes can use at once.
 fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
-    let capabilities = command::capabilities(waiting.index.facts.kubectl);
+    let capabilities = command::own(waiting.index.facts.kubectl, &["capabilities"]);
     SuggestedAction::note(&format!(
         "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and {MIGRATE} has the steps."
     ))

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::changed::{self, Changed};
-use super::{Judgement, SuggestedAction, delete_unready, describe};
+use super::rollout_overlap::{resume_first, revision, undo};
+use super::{Judgement, SuggestedAction, delete_unready, describe, wanted};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::{
     KEPT_APART, LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
@@ -12,6 +13,7 @@ use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 use engine::model::live_pod::Pod;
 use engine::model::node::{Node, NodeSelector};
+use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::pod::{HOSTNAME, PodTemplate};
 use engine::model::selector::{Operator, Requirement};
 use engine::model::workload::WorkloadKind;
@@ -21,7 +23,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 }
 
 /// The largest number of nodes that a message names.
-pub(super) const NAMED: usize = 5;
+pub(in crate::diagnosis) const NAMED: usize = 5;
 
 fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
     let others = [TAKEN_BY_ANOTHER_POD, LIMIT_OF_NODES];
@@ -181,6 +183,23 @@ fn is_put_right(waiting: &WaitingPod<'_>) -> bool {
     waiting.workload().is_some_and(|workload| !excludes_all(&workload.template, waiting))
 }
 
+/// The ReplicaSets of a Deployment that was not put right and whose templates are right: `rollout
+/// undo` to any other revision does not help.
+pub(super) fn right_revisions(waiting: &WaitingPod<'_>) -> impl Iterator<Item = ObjectRef> {
+    waiting
+        .workload()
+        .filter(|workload| excludes_all(&workload.template, waiting))
+        .into_iter()
+        .flat_map(|workload| waiting.view().revisions_using(&workload.metadata, waiting.claim))
+        .filter(|set| !excludes_all(&set.template, waiting))
+        .map(|set| wanted(ObjectKind::Workload(set.kind), &set.metadata))
+}
+
+/// The newest of them.
+fn right_revision(waiting: &WaitingPod<'_>) -> Option<ObjectRef> {
+    right_revisions(waiting).max_by_key(|set| revision(waiting, set))
+}
+
 /// The note on a rule that keeps pods apart, if it holds the pod off. Another node helps only
 /// against a rule about nodes, and only if the volume can be used there.
 fn kept_apart(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
@@ -258,12 +277,13 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     if shut_out(waiting) {
         if is_put_right(waiting) {
             steps.push(made_before(waiting, &changed));
-        } else if changed.kind == Some(WorkloadKind::Deployment) {
-            let way = changed.change(
-                waiting.in_namespace(&["rollout", "undo", &changed.name]),
-                "The Deployment is taken back to the revision before. That helps where the last change moved its pods; otherwise change where its template lets them go.",
-            );
-            steps.extend(changed::with_delivery_steps(waiting, vec![way]));
+        } else if let Some(set) = right_revision(waiting) {
+            let which = "the newest revision that lets its pods be where the volume is";
+            let cost = "All other changes since then are taken back too.";
+            let way = undo(waiting, &set, &changed, [which, cost]);
+            let mut back = changed::with_delivery_steps(waiting, vec![way]);
+            resume_first(waiting, &changed, &mut back);
+            steps.extend(back);
         } else {
             steps.push(SuggestedAction::note(&format!(
                 "Change the nodeSelector, the node affinity or the tolerations of {} so that its pods may be where the volume is.",

@@ -43,14 +43,10 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
         return None;
     }
     let mut users = users(waiting, node);
+    let outlook = node.outlook(waiting.index.facts);
     if node.health == Health::Gone {
-        let end = if waiting.index.facts.objects.view.server().waits_after_a_node_is_deleted() {
-            "Before 1.38, Kubernetes detaches it by force 6 minutes after the last pod of that node is gone, and never if its controller manager runs with --disable-force-detach-on-timeout."
-        } else {
-            "Since 1.38, Kubernetes detaches it once the last pod of that node is gone."
-        };
         return Some(format!(
-            "Node {name} has the volume, and there is no such Node any more. {end}"
+            "Node {name} has the volume, and there is no such Node any more. {outlook}"
         ));
     }
     if node.out_of_service {
@@ -60,16 +56,16 @@ fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
                 describe(pod)
             )
         });
-        return Some(format!(
-            "Node {name} has the volume and is lost; its taint {OUT_OF_SERVICE} says that the machine is off, so that Kubernetes lets the volume go within a minute.{exception}"
-        ));
+        return Some(format!("Node {name} has the volume and is lost. {outlook}{exception}"));
     }
-    let outlook = if users.next().is_some() {
-        "Kubernetes keeps it there, as the machine may still write, until somebody acts."
-    } else {
-        "No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it. Where its controller manager runs with --disable-force-detach-on-timeout, it never does."
+    let end = match users.next() {
+        Some(_) => {
+            "Kubernetes keeps it there, as the machine may still write, until somebody acts."
+                .to_owned()
+        }
+        None => format!("No pod of it is left. {outlook}"),
     };
-    Some(format!("{} {outlook}", unheard(node, "has the volume and")))
+    Some(format!("{} {end}", unheard(node, "has the volume and")))
 }
 
 /// The pods of the node that use the claim.

@@ -81,10 +81,24 @@ pub(super) fn end_rollout(waiting: &WaitingPod<'_>, old: &Pod) -> Vec<SuggestedA
     if changed.kind != Some(WorkloadKind::Deployment) {
         return of_another_controller(waiting, &changed);
     }
-    let ways = undo(waiting, old, &changed)
+    let ways = replica_set(old)
+        .map(|set| {
+            let cost = "The next rollout ends in the same way until one of the following is done.";
+            undo(waiting, &set, &changed, ["the revision that runs", cost])
+        })
         .into_iter()
         .chain(other_strategies(waiting, &changed).unwrap_or_default());
     let mut steps = changed::with_delivery_steps(waiting, ways.collect());
+    resume_first(waiting, &changed, &mut steps);
+    steps
+}
+
+/// Adds the step without which nothing changes what a paused Deployment runs.
+pub(super) fn resume_first(
+    waiting: &WaitingPod<'_>,
+    changed: &Changed<'_>,
+    steps: &mut Vec<SuggestedAction>,
+) {
     if waiting.workload().is_some_and(|workload| workload.paused) {
         // If the manifest pauses the Deployment, its delivery would pause it again and must be
         // suspended first.
@@ -101,7 +115,6 @@ pub(super) fn end_rollout(waiting: &WaitingPod<'_>, old: &Pod) -> Vec<SuggestedA
         );
         steps.insert(suspended.count(), resume);
     }
-    steps
 }
 
 /// The annotation with which the Deployment controller numbers the ReplicaSets
@@ -111,37 +124,38 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The output format that shows only that annotation.
 const REVISION_PATH: &str = r"jsonpath={.metadata.annotations.deployment\.kubernetes\.io/revision}";
 
-/// Rolls back to the revision whose pod runs. Without a revision number, kubectl chooses the second
-/// newest revision. If several rollouts are stuck, that revision is stuck as well, and the next
-/// undo returns to the newest one (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
-fn undo<'a>(waiting: &WaitingPod<'_>, old: &Pod, changed: &'a Changed<'_>) -> Option<Way<'a>> {
-    let replica_set = replica_set(old)?;
-    let number = waiting
-        .document(&replica_set)
-        .and_then(|document| document["metadata"]["annotations"][REVISION].as_str())
-        .and_then(|number| number.parse::<u64>().ok());
-    let name = &replica_set.name;
-    let undo = |revision: &str| waiting.in_namespace(&["rollout", "undo", &changed.name, revision]);
-    let (command, back) = match number {
-        Some(number) => (
-            undo(&format!("--to-revision={number}")),
-            format!("to revision {number}, the one that runs"),
-        ),
+/// The number of the revision whose pods this ReplicaSet makes.
+pub(super) fn revision(waiting: &WaitingPod<'_>, replica_set: &ObjectRef) -> Option<u64> {
+    let document = waiting.document(replica_set)?;
+    document["metadata"]["annotations"][REVISION].as_str()?.parse().ok()
+}
+
+/// Rolls back to the revision of this ReplicaSet, called `which`, at a further cost. Without a revision number,
+/// kubectl chooses the second newest revision. If several rollouts are stuck, that revision is stuck
+/// as well, and the next undo returns to the newest one (`deploymentRevision` in
+/// `pkg/polymorphichelpers/rollback.go`).
+pub(super) fn undo<'a>(
+    waiting: &WaitingPod<'_>,
+    replica_set: &ObjectRef,
+    changed: &'a Changed<'_>,
+    [which, cost]: [&str; 2],
+) -> Way<'a> {
+    let undo = |number: &str| waiting.in_namespace(&["rollout", "undo", &changed.name, number]);
+    let (command, back) = match revision(waiting, replica_set) {
+        Some(number) => (undo(&format!("--to-revision={number}")), format!(" (number {number})")),
         None => {
-            let set = format!("replicaset/{name}");
+            let set = format!("replicaset/{}", replica_set.name);
             let look = waiting.in_namespace(&["get", &set, "-o", REVISION_PATH]);
             (
                 format!("{}=\"$({look})\"", undo("--to-revision")),
-                "to the revision that runs; its number could not be read here, so the command asks for it".to_owned(),
+                "; its number could not be read here, so the command asks for it".to_owned(),
             )
         }
     };
-    Some(changed.change(
+    changed.change(
         command,
-        &format!(
-            "Nothing stops: the old pod keeps running. The Deployment is taken back {back}. The next rollout ends in the same way until one of the following is done."
-        ),
-    ))
+        &format!("Nothing stops. The Deployment is taken back to {which}{back}. {cost}"),
+    )
 }
 
 /// The ReplicaSet of a Deployment's pod. Its name consists of the Deployment's name and the pod's

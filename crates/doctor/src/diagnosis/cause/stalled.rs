@@ -111,10 +111,12 @@ fn stall(waiting: &WaitingPod<'_>) -> Option<Stall> {
 /// Explains why a node keeps a volume that none of its pods uses, if it keeps it for too long.
 fn never_detached(waiting: &WaitingPod<'_>, node: &str, waited: i64) -> Option<Stall> {
     let driver = waiting.driver();
-    match Examined::of(waiting.index, node).health {
+    let examined = Examined::of(waiting.index, node);
+    let outlook = examined.outlook(waiting.index.facts);
+    match examined.health {
         Health::Alive if waited > SLOW => Some(Stall {
             explanation: format!(
-                "No pod uses the volume on node {node}, but the kubelet of {node} has not unmounted it, and Kubernetes never detaches by force from a healthy node."
+                "No pod uses the volume on node {node}, but it is still there. {outlook}"
             ),
             check: SuggestedAction::check(
                 waiting.kubectl(&["get", "node", node, "-o", "jsonpath={.status.volumesInUse}"]),
@@ -126,7 +128,7 @@ fn never_detached(waiting: &WaitingPod<'_>, node: &str, waited: i64) -> Option<S
         }),
         Health::NotReady if waited > FORCED => Some(Stall {
             explanation: format!(
-                "No pod uses the volume on node {node}, which is not Ready, and Kubernetes should have detached it by force by now. Its controller manager may run with --disable-force-detach-on-timeout: then it never does."
+                "No pod uses the volume on node {node}, which is not Ready. {outlook} Those 6 minutes are over."
             ),
             check: SuggestedAction::check(
                 waiting.kubectl(&["describe", "node", node]),

@@ -2,7 +2,7 @@
 
 use super::{Judgement, SuggestedAction, delay};
 use crate::diagnosis::command;
-use crate::diagnosis::messages::{self, CLAIM_ENDS};
+use crate::diagnosis::messages::{self, CLAIM_ENDS, NO_PLACE};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::claim::ClaimPhase;
 use engine::model::event::Event;
@@ -83,32 +83,39 @@ fn explain_missing(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             }
         });
     }
-    if warning.is_none() && waiting.pod.node.is_none() && !delay::is_over(waiting) {
+    // Time does not make room.
+    let no_place = waiting.said.filter(|_| warning.is_none() && waiting.is_said(NO_PLACE));
+    let is_known = warning.is_some() || no_place.is_some();
+    if !is_known && waiting.pod.node.is_none() && !delay::is_over(waiting) {
         return None;
     }
-    Some(match warning.or_else(|| waiting.claim_event(|_| true)) {
-        Some(event) => Judgement {
-            explanation: format!(
-                "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. {}",
-                quote(event)
-            ),
-            steps: steps_for(waiting, &event.message),
-        },
-        None => Judgement {
-            explanation: format!(
-                "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. No Event says why any more.{}",
+    let (reason, steps) = match (no_place, warning.or_else(|| waiting.claim_event(|_| true))) {
+        (Some(said), _) => (
+            quoted("The scheduler", said),
+            note(&messages::advice(said, "unbound-claim").unwrap_or_default()),
+        ),
+        (None, Some(event)) => (quote(event), steps_for(waiting, &event.message)),
+        (None, None) => (
+            format!(
+                "No Event says why any more.{}",
                 waiting
                     .class()
                     .map(|class| format!(" Its StorageClass is {class}."))
                     .unwrap_or_default()
             ),
-            steps: vec![
+            vec![
                 classes(waiting),
                 SuggestedAction::note(
                     "Check that the StorageClass exists and that its provisioner runs; for the rest, see the log of the container csi-provisioner.",
                 ),
             ],
-        },
+        ),
+    };
+    Some(Judgement {
+        explanation: format!(
+            "Claim \"{claim}\" has no volume, and pod {pod} does not start without one. {reason}"
+        ),
+        steps,
     })
 }
 
@@ -194,7 +201,11 @@ fn quote(event: &Event) -> String {
         "" => "Kubernetes",
         name => name,
     };
-    format!("{reporter} says: \"{}\".", event.message.trim().trim_end_matches('.'))
+    quoted(reporter, &event.message)
+}
+
+fn quoted(reporter: &str, message: &str) -> String {
+    format!("{reporter} says: \"{}\".", message.trim().trim_end_matches('.'))
 }
 
 /// The steps that release a volume so that it is bound to the claim.
@@ -237,7 +248,7 @@ fn source(waiting: &WaitingPod<'_>) -> Option<String> {
 /// The command that shows the access modes that each class can give.
 fn classes(waiting: &WaitingPod<'_>) -> SuggestedAction {
     SuggestedAction::check(
-        command::capabilities(waiting.index.facts.kubectl),
+        command::own(waiting.index.facts.kubectl, &["capabilities"]),
         "Nothing. It lists which access modes each StorageClass of this cluster can give.",
     )
 }
