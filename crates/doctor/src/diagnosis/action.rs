@@ -1,9 +1,9 @@
 //! The steps that a diagnosis suggests.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The purpose of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
     /// A check to make before anything is changed.
@@ -35,20 +35,11 @@ impl SuggestedAction {
         Self { purpose, command: Some(command), text: cost.to_owned() }
     }
 
-    pub(super) fn check(command: String, cost: &str) -> Self {
-        Self::new(Purpose::Check, command, cost)
-    }
-
     pub(super) fn way_out(command: String, cost: &str) -> Self {
         Self::new(Purpose::WayOut, command, cost)
     }
 
     pub(super) fn note(text: &str) -> Self {
         Self { purpose: Purpose::Note, command: None, text: text.to_owned() }
-    }
-
-    /// A condition without which the ways out do harm. Every report shows it before them.
-    pub(super) fn condition(text: &str) -> Self {
-        Self { purpose: Purpose::Before, ..Self::note(text) }
     }
 }

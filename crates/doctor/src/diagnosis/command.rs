@@ -12,11 +12,14 @@ pub fn line<S: AsRef<str>>(kubectl: &str, arguments: &[S]) -> String {
     line
 }
 
+/// The name of this program.
+pub(crate) const OWN: &str = "multi-attach-guard";
+
 /// A command of this program for the same cluster as the prefix `kubectl`, which may have options:
 /// both programs take `--kubeconfig`, `--context`, `--as` and `--as-group` in the same way.
-pub(crate) fn own(kubectl: &str, arguments: &[&str]) -> String {
+pub(crate) fn own<S: AsRef<str>>(kubectl: &str, arguments: &[S]) -> String {
     let context = kubectl.strip_prefix("kubectl").unwrap_or_default();
-    line("multi-attach-guard", arguments) + context
+    line(OWN, arguments) + context
 }
 
 /// An argument as one word of a POSIX shell.

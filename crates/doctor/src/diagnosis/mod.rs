@@ -21,6 +21,7 @@ mod pasted;
 mod remark;
 mod report_case;
 mod span;
+mod told;
 mod waiting_pod;
 
 pub use action::{Purpose, SuggestedAction};

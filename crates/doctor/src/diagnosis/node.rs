@@ -96,7 +96,7 @@ fn way_out(facts: DiagnosisInput<'_>, node: &Examined, has_pods: bool) -> String
         Health::Alive => format!("{outlook} If it stays for minutes, the kubelet's log says why. Do not delete a VolumeAttachment: the disk may still be mounted."),
         Health::NotReady => "Mend the node first: only its kubelet can unmount what is here. Do not stop the machine before, and do not delete pods by force.".to_owned(),
         Health::Lost if !node.out_of_service => {
-            format!("{} Only then `{}`.", power(node).text, taint_command(facts.kubectl, name))
+            format!("{} Only then `{}`.", power(node), taint_command(facts.kubectl, name))
         }
         Health::Lost | Health::Gone => format!("{outlook} If it stays, the log of the driver's container csi-attacher says why. Do not delete a VolumeAttachment before the console of your storage shows that the disk is attached to no machine."),
         Health::Unknown => "The node's state could not be read: do not stop the machine on this answer.".to_owned(),

@@ -127,6 +127,9 @@ impl Cluster {
         let diagnosis = self.diagnose();
         let found: Vec<&str> = diagnosis.cases.iter().map(|case| case.cause).collect();
         assert_eq!(found, causes);
+        for case in &diagnosis.cases {
+            assert!(!case.explanation.is_empty(), "{case:#?}");
+        }
         let steps = diagnosis.cases.iter().flat_map(|case| &case.steps);
         for step in steps {
             let in_text = printed::between_backticks(&step.text);

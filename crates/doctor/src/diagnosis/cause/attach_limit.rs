@@ -1,7 +1,6 @@
 //! No node that the pod may be on can attach another volume.
 
-use super::driver_error::DRIVERS;
-use super::{Judgement, SuggestedAction, no_node, wait};
+use super::{Judgement, NAMED, no_node};
 use crate::diagnosis::messages::{LIMIT_OF_NODES, TAKEN_BY_ANOTHER_POD};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
@@ -14,7 +13,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     }
     let fullest: Vec<String> = counts(waiting)
         .into_iter()
-        .take(no_node::NAMED)
+        .take(NAMED)
         .map(|(count, node)| format!("{node} has {count}"))
         .collect();
     let attached = if fullest.is_empty() {
@@ -22,11 +21,8 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     } else {
         format!(" Attached are: {}.", fullest.join(", "))
     };
-    let explanation = format!(
-        "Pod {} has no node: those that could take it have as many volumes as their driver or machine type can attach, and no other node is possible.{attached}",
-        waiting.pod.meta.name
-    );
-    Some(Judgement { explanation, steps: steps(waiting) })
+    let cordoned = no_node::cordoned(waiting).unwrap_or_default();
+    Some(waiting.told("attach-limit", &[("attached", &attached), ("cordoned", cordoned)]))
 }
 
 /// The number of volumes attached to each node from which the volume can be reached. The fullest
@@ -46,20 +42,4 @@ fn counts<'a>(waiting: &'a WaitingPod<'_>) -> Vec<(usize, &'a str)> {
         .collect();
     counts.sort_by(|(x, a), (y, b)| y.cmp(x).then(a.cmp(b)));
     counts
-}
-
-fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let mut steps = vec![SuggestedAction::check(
-        waiting.kubectl(&["get", "csinode", "-o", DRIVERS]),
-        "Nothing. It shows how many volumes of each driver a node can attach.",
-    )];
-    steps.extend(no_node::uncordon(waiting));
-    steps.push(SuggestedAction::note(
-        "Add a node where the volume can be, or stop pods with volumes on a node that is full. A machine type that attaches more volumes, or fewer volumes for each pod, helps for good.",
-    ));
-    steps.push(wait(
-        waiting,
-        "Time. The scheduler places the pod as soon as a node has room for another volume.",
-    ));
-    steps
 }

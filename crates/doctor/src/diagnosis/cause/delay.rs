@@ -1,6 +1,6 @@
 //! A volume on its way from one node to another takes a while.
 
-use super::{Judgement, SuggestedAction, another_storage, describe, is_made_again, wait};
+use super::{Judgement, another_storage, describe, is_made_again};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -22,8 +22,15 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return None;
     }
     let waited = span(waiting.waited().unwrap_or_default());
-    let explanation = format!("{} So far the pod has waited {waited}.", reason(waiting));
-    Some(Judgement { explanation, steps: steps(waiting) })
+    let name = if waiting.volume_of_another_claim().is_some() { "delay-asked" } else { "delay" };
+    let more = [
+        ("reason", &*reason(waiting)),
+        ("waited", &waited),
+        ("there", unready_node(waiting).unwrap_or_default()),
+    ];
+    let mut judgement = waiting.told(name, &more);
+    judgement.steps.extend(runs_to_its_end(waiting).map(|_| another_storage(waiting)));
+    Some(judgement)
 }
 
 /// Whether nothing has changed for so long that this is no longer a delay. A terminating pod counts
@@ -148,28 +155,4 @@ fn unready_node<'a>(waiting: &WaitingPod<'a>) -> Option<&'a str> {
         waiting.foreign_attachments().next().filter(|attachment| attachment.is_settled())?;
     let is_unready = Examined::of(waiting.index, &attachment.node).health == Health::NotReady;
     (is_unready && waiting.holders.is_empty()).then_some(attachment.node.as_str())
-}
-
-fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    if waiting.volume_of_another_claim().is_some() {
-        let again = "Ask again in a minute. How the volume is given to this claim depends on what Kubernetes says of the claim.";
-        return vec![SuggestedAction::note(again)];
-    }
-    let wait = wait(
-        waiting,
-        "Time, and nothing else. Force is not needed: deleting pods with --force or a VolumeAttachment risks two writers on one disk.",
-    );
-    let look = unready_node(waiting).map(|node| {
-        [
-            SuggestedAction::check(
-                waiting.kubectl(&["describe", "node", node]),
-                "Nothing. Its conditions say what it lacks. Where it is Ready again, nothing is detached by force.",
-            ),
-            SuggestedAction::note(&format!(
-                "If containers may still run on {node}, stop them or power the machine off within those 6 minutes: afterwards two machines may write to one disk."
-            )),
-        ]
-    });
-    let storage = runs_to_its_end(waiting).map(|_| another_storage(waiting));
-    look.into_iter().flatten().chain([wait]).chain(storage).collect()
 }

@@ -4,7 +4,7 @@
 //! But the departure of the last old pod does not wake the scheduler
 //! (kubernetes/kubernetes#141354), which tries again after about five minutes.
 
-use super::{Judgement, SuggestedAction};
+use super::Judgement;
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
 
@@ -29,13 +29,5 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         seconds @ 1.. => format!("in {} or a little later", span(seconds)),
         _ => "any moment now".to_owned(),
     };
-    let explanation = format!(
-        "Affinity sends pod {} to the node of pods like it, and the last of those has left {left}. It may go anywhere now, but a leaving pod does not wake the scheduler (kubernetes/kubernetes#141354); it tries again {again}.",
-        waiting.pod.meta.name
-    );
-    let delete = SuggestedAction::way_out(
-        waiting.delete(waiting.pod),
-        "Nothing stops: the pod has not started. Its controller creates another, and the scheduler looks at that one at once.",
-    );
-    Some(Judgement { explanation, steps: vec![delete] })
+    Some(waiting.told("drain-with-co-location", &[("left", &left), ("again", &again)]))
 }

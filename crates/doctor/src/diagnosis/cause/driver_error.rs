@@ -1,11 +1,12 @@
 //! The storage driver reports the error itself.
 
 use super::mislabelled::attached_to;
-use super::{Judgement, Purpose, SuggestedAction, exclusive_use, may_move, wait};
+use super::{Judgement, exclusive_use};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::messages::{
     self, ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER,
 };
+use crate::diagnosis::told::when;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
 
@@ -14,33 +15,51 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let said = fault.message.trim().trim_end_matches('.');
     // The attacher or the kubelet reports this, not the driver.
     if fault.verb != DETACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
-        let explanation = format!(
-            "Node {} does not have {}: the node plugin, a pod of the driver's DaemonSet, is not there or does not run. Kubernetes says: \"{said}\".",
-            fault.node,
-            waiting.driver(),
-        );
-        return Some(Judgement { explanation, steps: elsewhere(waiting, &fault) });
+        return Some(waiting.told("driver-missing", &[("there", fault.node), ("said", said)]));
     }
-    let (who, attached) = match fault.verb {
-        MOUNT => ("kubelet", "The volume is attached, but the "),
-        _ => ("driver", "The "),
+    let driver = waiting.driver();
+    let (who, attached, log) = match fault.verb {
+        MOUNT => (
+            "kubelet",
+            "The volume is attached, but the ",
+            format!("{driver}'s node plugin on {}", fault.node),
+        ),
+        _ => ("driver", "The ", format!("{driver}'s controller, in the container csi-attacher")),
     };
-    let explanation = format!(
-        "{attached}{who} could not {} node {}: \"{said}\". Kubernetes keeps retrying; it will fail until this is fixed.{}",
-        fault.verb,
-        fault.node,
-        if is_back(waiting, &fault) {
-            " The pod is on that node again, and the volume is attached to it once this old attachment is gone."
-        } else {
-            ""
-        }
-    );
-    Some(Judgement { explanation, steps: steps(waiting, &fault) })
+    let is_back = fault.verb == DETACH && waiting.pod.node.as_deref() == Some(fault.node);
+    let back = if is_back {
+        " The pod is on that node again, and the volume is attached to it once this old attachment is gone."
+    } else {
+        ""
+    };
+    let advice = match attached_elsewhere(waiting, &fault).next() {
+        Some(other) => attached_to(waiting, &other.node),
+        None => advice(&fault),
+    };
+    let attachment = fault.attachment.map(|found| found.metadata.name.as_str()).unwrap_or_default();
+    let is_gone = Examined::of(waiting.index, fault.node).health == Health::Gone;
+    let more = [
+        ("attached", attached),
+        ("reporter", who),
+        ("verb", fault.verb),
+        ("there", fault.node),
+        ("said", said),
+        ("back", back),
+        ("advice", &advice),
+        ("log", &log),
+        ("attachment", attachment),
+        ("no-attachment", when(attachment.is_empty())),
+        ("gone", when(is_gone && fault.verb == DETACH)),
+        ("here-again", when(is_back)),
+        ("remove", &remove(waiting, attachment)),
+    ];
+    Some(waiting.told("driver-error", &more))
 }
 
-/// Whether the volume cannot be detached from the node on which the pod waits for it.
-fn is_back(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
-    fault.verb == DETACH && waiting.pod.node.as_deref() == Some(fault.node)
+/// The command that removes an attachment for which the driver can do nothing any more.
+fn remove(waiting: &WaitingPod<'_>, attachment: &str) -> String {
+    let finalizers = r#"[{"op":"remove","path":"/metadata/finalizers"}]"#;
+    waiting.kubectl(&["patch", "volumeattachment", attachment, "--type=json", "-p", finalizers])
 }
 
 /// Whether the driver's error only follows from another cause: a pod on the other node has the
@@ -142,100 +161,4 @@ fn advice(fault: &Fault<'_>) -> String {
         _ => messages::advice(fault.message, "driver-error")
             .unwrap_or_else(|| "These words are all that is known of the reason.".to_owned()),
     }
-}
-
-fn steps(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> {
-    let other = attached_elsewhere(waiting, fault).next();
-    let driver = waiting.driver();
-    let log = match fault.verb {
-        MOUNT => format!("For the rest, see the log of {driver}'s node plugin on {}.", fault.node),
-        _ => format!(
-            "For the rest, see the log of {driver}'s controller, in the container csi-attacher."
-        ),
-    };
-    let advice = match other {
-        Some(other) => attached_to(waiting, &other.node),
-        None => advice(fault),
-    };
-    let mut steps = vec![look(waiting, fault), SuggestedAction::note(&format!("{advice} {log}"))];
-    steps.extend(orphaned(waiting, fault));
-    if let Some(attachment) = fault.attachment.filter(|_| is_back(waiting, fault)) {
-        steps.push(SuggestedAction::note(&format!(
-            "Do not remove the finalizer of VolumeAttachment {} before the console of your storage shows that the disk is attached to no machine.",
-            attachment.metadata.name
-        )));
-    }
-    steps.push(
-        wait(
-            waiting,
-            "Time. Once the reason is fixed the next try succeeds, within minutes. Do not delete the VolumeAttachment: the disk may still be attached.",
-        ),
-    );
-    steps
-}
-
-/// The command that shows the driver's message.
-fn look(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> SuggestedAction {
-    match fault.attachment {
-        Some(attachment) => SuggestedAction::check(
-            waiting.in_full(attachment),
-            "Nothing. status.attachError and status.detachError hold the driver's words and when they were said.",
-        ),
-        None => SuggestedAction::check(
-            waiting.in_namespace(&["describe", &format!("pod/{}", waiting.pod.meta.name)]),
-            "Nothing. Its Events hold the words, and when they were said.",
-        ),
-    }
-}
-
-/// The steps that let the pod start on a node that has the driver.
-fn elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Vec<SuggestedAction> {
-    let mut steps = vec![
-        SuggestedAction::check(
-            waiting.kubectl(&["get", "csinode", "-o", DRIVERS]),
-            "Nothing. It shows which drivers each node has.",
-        ),
-        SuggestedAction::note(&format!(
-            "Neither credentials nor a quota is the reason. See why the DaemonSet of {} has no pod on {} that runs: a taint that it does not tolerate, its node selector, its image. Just after a restart of that pod it passes within a minute.",
-            waiting.driver(),
-            fault.node
-        )),
-    ];
-    if may_move(waiting, waiting.workload().map(|workload| workload.kind)) {
-        steps.extend([
-            SuggestedAction::new(
-                Purpose::Before,
-                waiting.kubectl(&["cordon", fault.node]),
-                "Nothing stops. The node takes no new pods; uncordon it once it has the driver.",
-            ),
-            SuggestedAction::way_out(
-                waiting.delete(waiting.pod),
-                "The pod has not started. Its controller makes another one, which goes to a node that has the driver.",
-            ),
-        ]);
-    }
-    steps
-}
-
-/// The columns that show the drivers and limits of each node.
-pub(super) const DRIVERS: &str = "custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name,LIMITS:.spec.drivers[*].allocatable.count";
-
-/// The last resort if the machine is gone and the driver can no longer detach the volume from it.
-fn orphaned(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<SuggestedAction> {
-    let attachment = fault.attachment.filter(|_| fault.verb == DETACH)?;
-    let is_gone = Examined::of(waiting.index, fault.node).health == Health::Gone;
-    let command = waiting.kubectl(&[
-        "patch",
-        "volumeattachment",
-        &attachment.metadata.name,
-        "--type=json",
-        "-p",
-        r#"[{"op":"remove","path":"/metadata/finalizers"}]"#,
-    ]);
-    is_gone.then(|| {
-        SuggestedAction::note(&format!(
-            "Node {} is gone. If the console shows that the disk is attached to no machine, and the driver still cannot detach it, remove the VolumeAttachment: `{command}`",
-            fault.node
-        ))
-    })
 }

@@ -6,11 +6,11 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Admits, Judgement, SuggestedAction, delete_unready, describe, may_move, wait};
+use super::{Admits, Judgement, SuggestedAction, describe, may_move};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::NO_POD_TO_FOLLOW;
+use crate::diagnosis::told::when;
 use crate::diagnosis::waiting_pod::WaitingPod;
-use engine::model::live_pod::Pod;
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
@@ -38,59 +38,22 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         Admits::Yes if node.cordoned => ", is cordoned and takes no new pods".to_owned(),
         Admits::Yes => " and does not accept it".to_owned(),
     };
-    let explanation = format!(
-        "By its affinity, pod {} must run where {} runs. That is node {}, which has the volume{takes_none}. Without {} no node would do.",
-        waiting.pod.meta.name,
-        describe(other),
-        node.name,
-        other.meta.name,
-    );
-    Some(Judgement { explanation, steps: steps(waiting, other, &node, admits) })
-}
-
-fn steps(
-    waiting: &WaitingPod<'_>,
-    other: &Pod,
-    node: &Examined,
-    admits: Admits,
-) -> Vec<SuggestedAction> {
     let (kind, name) = other.workload();
-    let stop = SuggestedAction::note(&format!(
-        "Do not scale {kind} {name} to 0: with no pod to follow, pod {} stays Pending.",
-        waiting.pod.meta.name
-    ));
-    if admits != Admits::Yes {
-        let mut steps = off(waiting, admits, &node.name);
-        steps.push(stop);
-        return steps;
-    }
-    if !node.cordoned {
-        return vec![
-            SuggestedAction::check(
-                waiting.kubectl(&["describe", "node", &node.name]),
-                "Nothing. Its allocated resources and taints say what it lacks for the pod.",
-            ),
-            stop,
-            wait(waiting, "Time. The pod starts as soon as that node has room for it."),
-        ];
-    }
-    let uncordon = SuggestedAction::way_out(
-        waiting.kubectl(&["uncordon", &node.name]),
-        &format!(
-            "Nothing stops. Pod {} starts there; cordon the node again once it runs.",
-            waiting.pod.meta.name
-        ),
-    );
-    let delete = may_move(waiting, WorkloadKind::from_name(&kind)).then(|| {
-        SuggestedAction::way_out(
-            waiting.delete(other),
-            &format!(
-                "{kind} {name} stops for as long as its pod takes to move: the next one goes to another node, and pod {} follows it.",
-                waiting.pod.meta.name
-            ),
-        )
-    });
-    [uncordon].into_iter().chain(delete).chain([stop]).collect()
+    let more = [
+        ("other", &*describe(other)),
+        ("there", &node.name),
+        ("takes-none", &takes_none),
+        ("leader", &format!("{kind} {name}")),
+        ("leader-pod", &other.meta.name),
+        ("leader-moves", when(may_move(waiting, WorkloadKind::from_name(&kind)))),
+    ];
+    let (name, mut steps) = match admits {
+        Admits::Yes if node.cordoned => ("follower-cordoned", Vec::new()),
+        Admits::Yes => ("follower-full", Vec::new()),
+        _ => ("follower-off", off(waiting, admits, &node.name)),
+    };
+    steps.extend(waiting.told(name, &more).steps);
+    Some(Judgement { steps, ..waiting.told("follower", &more) })
 }
 
 /// The steps that let the pod run on a node that its own template excludes.
@@ -107,9 +70,7 @@ fn off(waiting: &WaitingPod<'_>, admits: Admits, node: &str) -> Vec<SuggestedAct
         );
         return changed::with_delivery_steps(waiting, vec![way]);
     }
-    let change = SuggestedAction::note(&format!(
-        "Change the nodeSelector, the node affinity or the tolerations of {} so that its pods may be on node {node}.",
-        own.display_name
-    ));
-    [change].into_iter().chain(delete_unready(waiting)).collect()
+    let place = format!("on node {node}");
+    let more = [("changed", &*own.display_name), ("where", &place)];
+    waiting.told("template-keeps-off", &more).steps
 }

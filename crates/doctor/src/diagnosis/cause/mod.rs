@@ -28,7 +28,6 @@ mod stalled;
 mod unbound_claim;
 
 pub(super) use delay::{FORCED, SLOW};
-pub(super) use no_node::NAMED;
 pub(super) use node_lost::{power, taint_command};
 
 use std::collections::HashMap;
@@ -62,7 +61,7 @@ pub struct Cause {
     pub(super) needs_documents: bool,
     /// Judges whether the cause applies. It is called for every waiting pod, to find the cause, and
     /// for the first pod of each case once more with the documents, for the steps.
-    pub(super) judge: fn(&WaitingPod<'_>) -> Option<Judgement>,
+    pub(super) judge: Judge,
 }
 
 /// The judgement of a cause that applies. Only the steps depend on documents.
@@ -76,157 +75,85 @@ pub(super) struct Judgement {
 
 /// Every cause, in the order in which they are tried. The last one always applies.
 pub static CAUSES: &[Cause] = &[
-    Cause {
-        code: "node-name-unbound",
-        title: "The pod names its node, and nothing binds its claim",
-        passes: false,
-        needs_documents: true,
-        judge: node_name::judge,
-    },
-    Cause {
-        code: "unbound-claim",
-        title: "The claim has no volume",
-        passes: false,
-        needs_documents: false,
-        judge: unbound_claim::judge,
-    },
-    Cause {
-        code: "dead-mount",
-        title: "A mount of the volume is dead",
-        passes: false,
-        needs_documents: false,
-        judge: dead_mount::judge,
-    },
-    Cause {
-        code: "node-lost",
-        title: "The node of the volume is lost",
-        passes: false,
-        needs_documents: false,
-        judge: node_lost::judge,
-    },
-    Cause {
-        code: "mislabelled-volume",
-        title: "The driver cannot attach a ReadWriteMany volume twice",
-        passes: false,
-        needs_documents: true,
-        judge: mislabelled::judge,
-    },
-    Cause {
-        code: "same-disk",
-        title: "Another PersistentVolume of the same disk is in use",
-        passes: false,
-        needs_documents: false,
-        judge: same_disk::judge,
-    },
-    Cause {
-        code: "second-mount",
-        title: "The driver mounts the volume for one pod at a time",
-        passes: false,
-        needs_documents: true,
-        judge: second_mount::judge,
-    },
-    Cause {
-        code: "driver-error",
-        title: "The storage driver cannot attach, detach or mount the volume",
-        passes: false,
-        needs_documents: false,
-        judge: driver_error::judge,
-    },
-    Cause {
-        code: "attach-limit",
-        title: "The nodes have as many volumes as they can attach",
-        passes: false,
-        needs_documents: false,
-        judge: attach_limit::judge,
-    },
-    Cause {
-        code: "no-node-for-volume",
-        title: "No node where the volume is takes the pod",
-        passes: false,
-        needs_documents: true,
-        judge: no_node::judge,
-    },
-    Cause {
-        code: "follower",
-        title: "The pod must run on the node of another pod, and that node takes no new pods",
-        passes: false,
-        needs_documents: true,
-        judge: follower::judge,
-    },
-    Cause {
-        code: "drain-with-co-location",
-        title: "The scheduler has not noticed that the old pod is gone",
-        passes: true,
-        needs_documents: false,
-        judge: drain::judge,
-    },
-    Cause {
-        code: "moved-pin",
-        title: "The update moves the pod to another node",
-        passes: false,
-        needs_documents: true,
-        judge: moved_pin::judge,
-    },
-    Cause {
-        code: "rollout-overlap",
-        title: "The rollout starts the new pod before the old one stops",
-        passes: false,
-        needs_documents: true,
-        judge: rollout_overlap::judge,
-    },
-    Cause {
-        code: "autoscaler",
-        title: "The autoscaler asks for more pods than the volume can have",
-        passes: false,
-        needs_documents: true,
-        judge: autoscaler::judge,
-    },
-    Cause {
-        code: "too-many-replicas",
-        title: "More pods than the volume can have",
-        passes: false,
-        needs_documents: true,
-        judge: replicas::judge,
-    },
-    Cause {
-        code: "shared-claim",
-        title: "Another workload has the volume",
-        passes: false,
-        needs_documents: true,
-        judge: shared_claim::judge,
-    },
-    Cause {
-        code: "node-not-ready",
-        title: "The node on which the pod is to start is not Ready",
-        passes: false,
-        needs_documents: false,
-        judge: node_not_ready::judge,
-    },
-    Cause {
-        code: "stalled",
-        title: "Detach or attach is stuck",
-        passes: false,
-        needs_documents: false,
-        judge: stalled::judge,
-    },
-    Cause {
-        code: "delay",
-        title: "The volume is on its way",
-        passes: true,
-        needs_documents: false,
-        judge: delay::judge,
-    },
+    cause(
+        "node-name-unbound",
+        "The pod names its node, and nothing binds its claim",
+        node_name::judge,
+    )
+    .with_documents(),
+    cause("unbound-claim", "The claim has no volume", unbound_claim::judge),
+    cause("dead-mount", "A mount of the volume is dead", dead_mount::judge),
+    cause("node-lost", "The node of the volume is lost", node_lost::judge),
+    cause(
+        "mislabelled-volume",
+        "The driver cannot attach a ReadWriteMany volume twice",
+        mislabelled::judge,
+    )
+    .with_documents(),
+    cause("same-disk", "Another PersistentVolume of the same disk is in use", same_disk::judge),
+    cause(
+        "second-mount",
+        "The driver mounts the volume for one pod at a time",
+        second_mount::judge,
+    )
+    .with_documents(),
+    cause(
+        "driver-error",
+        "The storage driver cannot attach, detach or mount the volume",
+        driver_error::judge,
+    ),
+    cause("attach-limit", "The nodes have as many volumes as they can attach", attach_limit::judge),
+    cause("no-node-for-volume", "No node where the volume is takes the pod", no_node::judge)
+        .with_documents(),
+    cause(
+        "follower",
+        "The pod must run on the node of another pod, and that node takes no new pods",
+        follower::judge,
+    )
+    .with_documents(),
+    cause(
+        "drain-with-co-location",
+        "The scheduler has not noticed that the old pod is gone",
+        drain::judge,
+    )
+    .passing(),
+    cause("moved-pin", "The update moves the pod to another node", moved_pin::judge)
+        .with_documents(),
+    cause(
+        "rollout-overlap",
+        "The rollout starts the new pod before the old one stops",
+        rollout_overlap::judge,
+    )
+    .with_documents(),
+    cause(
+        "autoscaler",
+        "The autoscaler asks for more pods than the volume can have",
+        autoscaler::judge,
+    )
+    .with_documents(),
+    cause("too-many-replicas", "More pods than the volume can have", replicas::judge)
+        .with_documents(),
+    cause("shared-claim", "Another workload has the volume", shared_claim::judge).with_documents(),
+    cause(
+        "node-not-ready",
+        "The node on which the pod is to start is not Ready",
+        node_not_ready::judge,
+    ),
+    cause("stalled", "Detach or attach is stuck", stalled::judge),
+    cause("delay", "The volume is on its way", delay::judge).passing(),
     LAST,
 ];
 
 /// The cause if no other applies.
-const LAST: Cause = Cause {
-    code: "other",
-    title: "The pod has not started",
-    passes: false,
-    needs_documents: false,
-    judge: other::judge,
-};
+const LAST: Cause = cause("other", "The pod has not started", other::judge);
+
+/// Judges whether a cause applies.
+type Judge = fn(&WaitingPod<'_>) -> Option<Judgement>;
+
+/// A cause that does not pass by itself, and whose steps change no object.
+const fn cause(code: &'static str, title: &'static str, judge: Judge) -> Cause {
+    Cause { code, title, passes: false, needs_documents: false, judge }
+}
 
 /// The judgement that would apply if the volume were declared exclusive. Only one node, or one pod,
 /// can have such a volume at a time.
@@ -239,6 +166,14 @@ fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 }
 
 impl Cause {
+    const fn with_documents(self) -> Self {
+        Self { needs_documents: true, ..self }
+    }
+
+    const fn passing(self) -> Self {
+        Self { passes: true, ..self }
+    }
+
     /// The cause with this name.
     pub fn named(code: &str) -> Option<&'static Self> {
         CAUSES.iter().find(|cause| cause.code == code)
@@ -273,7 +208,7 @@ fn wanted(kind: ObjectKind, metadata: &Metadata) -> ObjectRef {
 
 /// Whether the pods of a workload of this kind are replaced, and the volume lets them go to another
 /// node.
-fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> bool {
+pub(super) fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> bool {
     let is_made_again = matches!(
         kind,
         Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::ReplicaSet)
@@ -282,7 +217,7 @@ fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> bool {
 }
 
 /// Whether a controller of Kubernetes makes another pod when this one is deleted.
-fn is_made_again(pod: &Pod) -> bool {
+pub(super) fn is_made_again(pod: &Pod) -> bool {
     let (kind, _) = pod.workload();
     WorkloadKind::from_name(&kind).is_some_and(|kind| kind != WorkloadKind::Pod)
 }
@@ -293,6 +228,9 @@ fn reference(pod: &Pod) -> Option<ObjectRef> {
     let kind = ObjectKind::Workload(WorkloadKind::from_name(&kind)?);
     Some(kind.reference(&pod.meta.namespace, &name))
 }
+
+/// The largest number of nodes or volumes that a message names.
+pub(super) const NAMED: usize = 5;
 
 /// The options with which a node is drained.
 pub(super) const DRAIN: [&str; 2] = ["--ignore-daemonsets", "--delete-emptydir-data"];
@@ -372,25 +310,4 @@ fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
     SuggestedAction::note(&format!(
         "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and {MIGRATE} has the steps."
     ))
-}
-
-/// The last step of a change to a StatefulSet, which does not replace a pod that is not ready
-/// (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`).
-fn delete_unready(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
-    let is_of_set = waiting.pod.workload().0 == WorkloadKind::StatefulSet.name();
-    is_of_set.then(|| {
-        SuggestedAction::new(
-            Purpose::Afterwards,
-            waiting.delete(waiting.pod),
-            "Nothing is lost, as the pod never started. Once its template is right, a StatefulSet still does not replace a pod that is not ready.",
-        )
-    })
-}
-
-/// The command that waits until the pod is ready or, if the pod cannot end, until it is gone.
-fn wait(waiting: &WaitingPod<'_>, cost: &str) -> SuggestedAction {
-    let until = if waiting.pod.is_ending() { "--for=delete" } else { "--for=condition=Ready" };
-    let pod = format!("pod/{}", waiting.pod.meta.name);
-    let command = waiting.in_namespace(&["wait", until, "--timeout=10m", &pod]);
-    SuggestedAction::way_out(command, cost)
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::changed::{self, Changed};
 use super::rollout_overlap::{resume_first, revision, undo};
-use super::{Judgement, SuggestedAction, delete_unready, describe, wanted};
+use super::{Judgement, NAMED, SuggestedAction, describe, wanted};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::messages::{
     KEPT_APART, LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
 };
+use crate::diagnosis::told::when;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 use engine::model::live_pod::Pod;
@@ -16,16 +17,8 @@ use engine::model::node::{Node, NodeSelector};
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::pod::{HOSTNAME, PodTemplate};
 use engine::model::selector::{Operator, Requirement};
-use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    Some(Judgement { explanation: explanation(waiting)?, steps: steps(waiting) })
-}
-
-/// The largest number of nodes that a message names.
-pub(in crate::diagnosis) const NAMED: usize = 5;
-
-fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
     let others = [TAKEN_BY_ANOTHER_POD, LIMIT_OF_NODES];
     let is_it = waiting.pod.node.is_none()
         && waiting.is_said(NODE_CONFLICT)
@@ -33,22 +26,65 @@ fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
     if !is_it {
         return None;
     }
-    let pod = &waiting.pod.meta.name;
-    let volume = waiting.volume.as_deref().unwrap_or(waiting.claim);
+    let keys: BTreeSet<&str> = waiting
+        .used
+        .reach
+        .iter()
+        .flat_map(|reach| &reach.node_selector_terms)
+        .flat_map(|term| &term.match_expressions)
+        .map(|requirement| requirement.key.as_str())
+        .collect();
+    let columns = Vec::from_iter(keys).join(",");
     if waiting.is_said(NO_POD_TO_FOLLOW) {
-        let Followed { pod: followed, node, key } = followed_elsewhere(waiting)?;
-        return Some(format!(
-            "Volume {volume} can be used only where {}, and a volume does not move. But by its affinity pod {pod} must be where {} is ({key}), and that is on node {node}, elsewhere. No node can be both.",
-            place(waiting.used.reach.as_ref()?),
-            describe(followed),
-        ));
+        return no_node_for_both(waiting, &columns);
     }
+    let more = [
+        ("why", &*explanation(waiting)),
+        ("columns", &columns),
+        ("no-columns", when(columns.is_empty())),
+        ("cordoned", cordoned(waiting).unwrap_or_default()),
+    ];
+    let mut judgement = waiting.told("no-node-for-volume", &more);
+    judgement.steps.extend(ways_out(waiting));
+    Some(judgement)
+}
+
+/// The name of the volume, or of its claim.
+fn disk<'a>(waiting: &'a WaitingPod<'_>) -> &'a str {
+    waiting.volume.as_deref().unwrap_or(waiting.claim)
+}
+
+/// The pod must follow another one to where its volume cannot be used.
+fn no_node_for_both(waiting: &WaitingPod<'_>, columns: &str) -> Option<Judgement> {
+    let Followed { pod, node, key } = followed_elsewhere(waiting)?;
+    let (kind, name) = pod.workload();
+    let more = [
+        ("columns", columns),
+        ("disk", disk(waiting)),
+        ("place", &place(waiting.used.reach.as_ref()?)),
+        ("followed", &describe(pod)),
+        ("key", key),
+        ("there", node),
+        ("leader", &format!("{kind} {name}")),
+        ("changed", &Changed::behind(waiting.pod, waiting).display_name),
+    ];
+    Some(waiting.told("no-node-for-both", &more))
+}
+
+fn explanation(waiting: &WaitingPod<'_>) -> String {
+    let (pod, disk) = (&waiting.pod.meta.name, disk(waiting));
     let Some(reach) = &waiting.used.reach else {
-        return Some(format!(
+        return format!(
             "Pod {pod} has no node: its volume can be reached from some nodes only, and none of those takes the pod. Which ones could not be read."
-        ));
+        );
     };
+    let place = place(reach);
     let nodes = nodes_of(waiting);
+    if nodes.is_empty() && waiting.used.keeps_its_node() {
+        return format!(
+            "The data of volume {disk} is on one machine, where {place}, and the cluster has no such node."
+        );
+    }
     let there = if nodes.is_empty() {
         "The cluster has no node there.".to_owned()
     } else {
@@ -63,16 +99,7 @@ fn explanation(waiting: &WaitingPod<'_>) -> Option<String> {
             }
         )
     };
-    if nodes.is_empty() && waiting.used.keeps_its_node() {
-        return Some(format!(
-            "The data of volume {volume} is on one machine, where {}, and the cluster has no such node.",
-            place(reach)
-        ));
-    }
-    Some(format!(
-        "Volume {volume} can be used only where {}, and a volume does not move. {there}",
-        place(reach)
-    ))
+    format!("Volume {disk} can be used only where {place}, and a volume does not move. {there}")
 }
 
 fn listed(nodes: &BTreeSet<&str>) -> String {
@@ -200,129 +227,64 @@ fn right_revision(waiting: &WaitingPod<'_>) -> Option<ObjectRef> {
     right_revisions(waiting).max_by_key(|set| revision(waiting, set))
 }
 
-/// The note on a rule that keeps pods apart, if it holds the pod off. Another node helps only
-/// against a rule about nodes, and only if the volume can be used there.
-fn kept_apart(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
+/// The rules that keep pods apart and hold the pod off.
+fn rules_apart<'a>(waiting: &WaitingPod<'a>) -> BTreeSet<&'a str> {
     let PodTemplate { anti_affinity, spread, .. } = &waiting.pod.template;
     let hard = spread.iter().filter(|constraint| !constraint.is_soft);
-    let keys: BTreeSet<&str> = anti_affinity
+    anti_affinity
         .iter()
         .map(|term| term.topology_key.as_str())
         .chain(hard.map(|constraint| constraint.topology_key.as_str()))
-        .collect();
-    if !waiting.is_said(KEPT_APART) || keys.is_empty() {
-        return None;
-    }
-    let is_about_nodes = keys.iter().all(|key| *key == HOSTNAME);
-    let node = if is_about_nodes && !waiting.used.keeps_its_node() {
+        .filter(|_| waiting.is_said(KEPT_APART))
+        .collect()
+}
+
+fn ways_out(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let changed = Changed::behind(waiting.pod, waiting);
+    let keys = rules_apart(waiting);
+    let keeps_its_node = waiting.used.keeps_its_node();
+    let name = match (shut_out(waiting), keeps_its_node, nodes_of(waiting).is_empty()) {
+        (true, ..) if is_put_right(waiting) => "template-is-right",
+        (true, ..) => match right_revision(waiting) {
+            Some(set) => return roll_back(waiting, &set, &changed),
+            None => "template-keeps-off",
+        },
+        _ if !keys.is_empty() => "kept-apart",
+        (_, true, false) => "machine-full",
+        (_, true, true) => "machine-gone",
+        (_, false, false) => "place-full",
+        (_, false, true) => "place-empty",
+    };
+    // Another node helps only against a rule about nodes, and only if the volume can be used there.
+    let node = if keys.iter().all(|key| *key == HOSTNAME) && !keeps_its_node {
         "Another node there helps"
     } else {
         "Another node there does not help"
     };
-    Some(SuggestedAction::note(&format!(
-        "A rule of the pod that keeps pods apart ({}) holds it off where its volume is. {node}. Make the rule a preference (preferredDuringSchedulingIgnoredDuringExecution, whenUnsatisfiable: ScheduleAnyway), or give one of the pods a volume elsewhere.",
-        Vec::from_iter(keys).join(", ")
-    )))
+    let more = [
+        ("changed", &*changed.display_name),
+        ("where", "where the volume is"),
+        ("keys", &Vec::from_iter(keys).join(", ")),
+        ("node-there", node),
+    ];
+    waiting.told(name, &more).steps
 }
 
-/// The step for a pod that was made before its workload was put right. Only a StatefulSet does not
-/// replace such a pod.
-fn made_before(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> SuggestedAction {
-    let name = &changed.display_name;
-    if changed.kind == Some(WorkloadKind::StatefulSet) {
-        SuggestedAction::way_out(
-            waiting.delete(waiting.pod),
-            &format!(
-                "Nothing is lost, as the pod never started. The template of {name} is right by now, and the next pod is made from it; but a StatefulSet does not replace a pod that is not ready."
-            ),
-        )
-    } else {
-        SuggestedAction::note(&format!(
-            "The template of {name} is right by now, and its controller replaces this pod."
-        ))
-    }
-}
-
-fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let keys: BTreeSet<&str> = waiting
-        .used
-        .reach
-        .iter()
-        .flat_map(|reach| &reach.node_selector_terms)
-        .flat_map(|term| &term.match_expressions)
-        .map(|requirement| requirement.key.as_str())
-        .collect();
-    let columns = Vec::from_iter(keys).join(",");
-    let look = match columns.as_str() {
-        "" => vec!["get", "nodes"],
-        columns => vec!["get", "nodes", "-L", columns],
-    };
-    let mut steps = vec![SuggestedAction::check(
-        waiting.kubectl(&look),
-        "Nothing. It shows where each node is.",
-    )];
-    if waiting.is_said(NO_POD_TO_FOLLOW) {
-        steps.extend(followed_elsewhere(waiting).map(|Followed { pod, .. }| {
-            let (kind, name) = pod.workload();
-            SuggestedAction::note(&format!(
-                "Have {kind} {name} run where the volume is: a nodeSelector for that place in its template moves its pod there, and pod {} follows. Or make the affinity of {} a preference. To uncordon or to add a node does not help.",
-                waiting.pod.meta.name,
-                Changed::behind(waiting.pod, waiting).display_name
-            ))
-        }));
-        return steps;
-    }
-    steps.extend(uncordon(waiting));
-    let changed = Changed::behind(waiting.pod, waiting);
-    if shut_out(waiting) {
-        if is_put_right(waiting) {
-            steps.push(made_before(waiting, &changed));
-        } else if let Some(set) = right_revision(waiting) {
-            let which = "the newest revision that lets its pods be where the volume is";
-            let cost = "All other changes since then are taken back too.";
-            let way = undo(waiting, &set, &changed, [which, cost]);
-            let mut back = changed::with_delivery_steps(waiting, vec![way]);
-            resume_first(waiting, &changed, &mut back);
-            steps.extend(back);
-        } else {
-            steps.push(SuggestedAction::note(&format!(
-                "Change the nodeSelector, the node affinity or the tolerations of {} so that its pods may be where the volume is.",
-                changed.display_name
-            )));
-            steps.extend(delete_unready(waiting));
-        }
-        return steps;
-    }
-    if let Some(note) = kept_apart(waiting) {
-        steps.push(note);
-        steps.extend(delete_unready(waiting));
-        return steps;
-    }
-    let has_nodes = !nodes_of(waiting).is_empty();
-    steps.push(match (waiting.used.keeps_its_node(), has_nodes) {
-        (true, true) => SuggestedAction::note(
-            "Make room on that machine: no other node can have this data. The scheduler's words above say why the pod cannot be there.",
-        ),
-        (true, false) => SuggestedAction::note(&format!(
-            "Bring back that very machine: no other node can have this data. Where the data is elsewhere too, in a replica or a backup, delete claim {} and then the pod: whoever makes the claim makes an empty one, which a replica or a restored backup fills.",
-            waiting.claim
-        )),
-        (false, true) => SuggestedAction::note(
-            "Make room on one of these nodes, or add a node there: the scheduler's words above say why the pod cannot be on each.",
-        ),
-        (false, false) => SuggestedAction::note(
-            "Add a node there: scale up the node group of that zone or pool. If that is not possible, restore a snapshot or a backup into a new claim where the nodes are.",
-        ),
-    });
+/// The rollback to a revision that lets the pod be where its volume is.
+fn roll_back(
+    waiting: &WaitingPod<'_>,
+    set: &ObjectRef,
+    changed: &Changed<'_>,
+) -> Vec<SuggestedAction> {
+    let which = "the newest revision that lets its pods be where the volume is";
+    let cost = "All other changes since then are taken back too.";
+    let way = undo(waiting, set, changed, [which, cost]);
+    let mut steps = changed::with_delivery_steps(waiting, vec![way]);
+    resume_first(waiting, changed, &mut steps);
     steps
 }
 
-/// The command that uncordons a node that can reach the volume.
-pub(super) fn uncordon(waiting: &WaitingPod<'_>) -> Option<SuggestedAction> {
-    let cordoned =
-        nodes_of(waiting).into_iter().find(|name| Examined::of(waiting.index, name).cordoned)?;
-    Some(SuggestedAction::way_out(
-        waiting.kubectl(&["uncordon", cordoned]),
-        "Nothing stops. The node takes new pods again; whoever cordoned it may have had a reason.",
-    ))
+/// A cordoned node that can reach the volume.
+pub(super) fn cordoned<'a>(waiting: &'a WaitingPod<'_>) -> Option<&'a str> {
+    nodes_of(waiting).into_iter().find(|name| Examined::of(waiting.index, name).cordoned)
 }

@@ -3,10 +3,11 @@
 //! Kubernetes cannot distinguish a machine that is off from one that is cut off and still writes:
 //! it keeps the volume attached until somebody confirms that the machine is off.
 
-use super::{Judgement, Purpose, SuggestedAction, describe, wait};
+use super::{Judgement, SuggestedAction, describe};
 use crate::diagnosis::command;
 use crate::diagnosis::health::{Examined, Health, SHUT_DOWN};
 use crate::diagnosis::span;
+use crate::diagnosis::told::when;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 use engine::model::node::OUT_OF_SERVICE;
@@ -19,14 +20,10 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     // A pod that starts on a lost node keeps the volume from every other node.
     let own = waiting.pod.node.as_deref().filter(|_| waiting.holding_nodes().is_empty())?;
     let node = Examined::of(waiting.index, own);
-    let is_lost = node.health == Health::Lost && !node.out_of_service;
     let part = format!("is the one on which pod {} is to start, and", waiting.pod.meta.name);
-    is_lost.then(|| Judgement {
-        explanation: format!(
-            "{} Nothing mounts the volume there before the node is back. Kubernetes deletes the pod some minutes after a node falls silent, but the pod is gone, and its volume free, only once the kubelet answers or somebody confirms that the machine is off.",
-            unheard(&node, &part)
-        ),
+    (node.health == Health::Lost && !node.out_of_service).then(|| Judgement {
         steps: steps(waiting, &node),
+        ..waiting.told("node-lost-own", &[("unheard", &unheard(&node, &part))])
     })
 }
 
@@ -91,17 +88,17 @@ fn unheard(node: &Examined, part: &str) -> String {
     format!("Node {name} {part} does not answer: Ready is {ready}, and {lease}.")
 }
 
-/// The condition of [`taint`]. To bring the machine back costs least, so it is named first.
-pub(in crate::diagnosis) fn power(node: &Examined) -> SuggestedAction {
+/// The condition of [`taint_command`]. To bring the machine back costs least, so it is named first.
+pub(in crate::diagnosis) fn power(node: &Examined) -> String {
     let name = &node.name;
     let known = if node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
         "The taint node.cloudprovider.kubernetes.io/shutdown says that the cloud has shut it down; make sure that it stays down."
     } else {
         "Neither Kubernetes nor this program can see that."
     };
-    SuggestedAction::condition(&format!(
+    format!(
         "Bring the machine back if you can: nothing is lost then. If you cannot, {name} must be powered off: look at the machine itself. {known}"
-    ))
+    )
 }
 
 /// The command to run once the machine is off.
@@ -110,63 +107,25 @@ pub(in crate::diagnosis) fn taint_command(kubectl: &str, name: &str) -> String {
     command::line(kubectl, &["taint", "node", name, &taint])
 }
 
-/// The step with [`taint_command`], and the damage if it is run too early.
-fn taint(waiting: &WaitingPod<'_>, name: &str) -> SuggestedAction {
-    SuggestedAction::way_out(
-        taint_command(waiting.index.facts.kubectl, name),
-        &format!(
-            "Pods of {name} are deleted. If {name} is on, two nodes write to one disk and data is lost."
-        ),
-    )
-}
-
 fn steps(waiting: &WaitingPod<'_>, node: &Examined) -> Vec<SuggestedAction> {
-    let name = node.name.as_str();
-    let delete = |purpose| {
-        users(waiting, node).filter(|pod| stays(pod)).map(move |pod| {
-            SuggestedAction::new(
-                purpose,
-                waiting.in_namespace(&["delete", &format!("pod/{}", pod.meta.name), "--wait=false"]),
-                "The pod tolerates the taint, so that Kubernetes does not delete it. On a machine that is off nothing is lost.",
-            )
-        })
-    };
-    if node.health == Health::Gone || node.out_of_service {
-        let wait = wait(
-            waiting,
-            "Time. Do not delete the VolumeAttachment by hand: if the machine still runs, both nodes write to one disk.",
-        );
-        let mut steps: Vec<_> =
-            delete(Purpose::WayOut).filter(|_| node.out_of_service).chain([wait]).collect();
-        if steps.len() > 1 {
-            steps.insert(0, power(node));
-        }
-        return steps;
+    let is_given_up = node.health == Health::Gone || node.out_of_service;
+    let stay = users(waiting, node).filter(|pod| stays(pod)).flat_map(|pod| {
+        let is_last = [("last", when(is_given_up)), ("not-last", when(!is_given_up))];
+        let more = [&is_last[..], &[("staying", &pod.meta.name)]].concat();
+        waiting.told("pod-stays", &more).steps
+    });
+    if is_given_up {
+        let stay: Vec<_> = stay.filter(|_| node.out_of_service).collect();
+        let power = if stay.is_empty() { String::new() } else { power(node) };
+        let mut steps = waiting.told("node-given-up", &[("power", &power)]).steps;
+        let wait = steps.pop();
+        return steps.into_iter().chain(stay).chain(wait).collect();
     }
-    let look = SuggestedAction::new(
-        Purpose::Before,
-        waiting.kubectl(&["get", "node", name, "-o", "wide"]),
-        "Nothing. Where the node is Ready again, the volume is released by itself.",
-    );
-    let untaint = SuggestedAction::new(
-        Purpose::Afterwards,
-        waiting.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
-        "Nothing. When the machine has been restarted, pods may run there again.",
-    );
     let owner = waiting
         .owner_pod()
         .filter(|owner| users(waiting, node).any(|pod| pod.meta.name == **owner));
-    let owned = owner.map(|owner| {
-        SuggestedAction::condition(&format!(
-            "Claim \"{}\" belongs to pod {owner} on {name}, whose ephemeral volume it backs: the taint deletes that pod, and the claim and its data with it.",
-            waiting.claim
-        ))
-    });
-    [look, power(node)]
-        .into_iter()
-        .chain(owned)
-        .chain([taint(waiting, name)])
-        .chain(delete(Purpose::Afterwards))
-        .chain([untaint])
-        .collect()
+    let more =
+        [("there", &*node.name), ("power", &power(node)), ("owner", owner.unwrap_or_default())];
+    let back = waiting.told("node-back", &more).steps;
+    waiting.told("node-lost", &more).steps.into_iter().chain(stay).chain(back).collect()
 }

@@ -1,24 +1,20 @@
 //! No other cause applies: the message of Kubernetes is passed on unchanged.
 
-use super::{Judgement, SuggestedAction};
+use super::Judgement;
 use crate::diagnosis::messages::KUBELET_WAITS;
+use crate::diagnosis::told::when;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::claim::ClaimPhase;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    Some(Judgement { explanation: explanation(waiting), steps: steps(waiting) })
-}
-
-fn explanation(waiting: &WaitingPod<'_>) -> String {
-    let pod = &waiting.pod.meta.name;
-    let volume = whereabouts(waiting);
-    match waiting.words() {
-        Some(said) => format!(
-            "Pod {pod} has not started. {volume} Kubernetes says: \"{}\".",
-            said.trim().trim_end_matches('.')
-        ),
-        None => format!("Pod {pod} has not started, and Kubernetes does not say why. {volume}"),
-    }
+    let words = waiting.words();
+    let is_of_kubelet = words.is_none_or(|said| KUBELET_WAITS.is_in(said));
+    let more = [
+        ("whereabouts", &*whereabouts(waiting)),
+        ("said", words.unwrap_or_default().trim().trim_end_matches('.')),
+        ("of-kubelet", when(is_of_kubelet)),
+    ];
+    Some(waiting.told(if words.is_some() { "other" } else { "other-unsaid" }, &more))
 }
 
 /// Describes how far the volume has come.
@@ -55,20 +51,4 @@ fn whereabouts(waiting: &WaitingPod<'_>) -> String {
             "Whether the volume of claim \"{claim}\" is attached to its node {node} could not be seen."
         ),
     }
-}
-
-fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let mut steps = vec![SuggestedAction::check(
-        waiting.in_namespace(&["describe", &format!("pod/{}", waiting.pod.meta.name)]),
-        "Nothing. Its conditions and Events say how far it has come; Events are kept for an hour.",
-    )];
-    if let Some(node) = &waiting.pod.node {
-        let is_kubelet = waiting.words().is_none_or(|said| KUBELET_WAITS.is_in(said));
-        steps.extend(is_kubelet.then(|| {
-            SuggestedAction::note(&format!(
-                "The logs of the kubelet of {node} and of the driver's node plugin there say what is done with the volume. A Secret or ConfigMap that does not exist keeps a pod in ContainerCreating too."
-            ))
-        }));
-    }
-    steps
 }

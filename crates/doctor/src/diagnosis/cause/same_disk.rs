@@ -3,7 +3,7 @@
 //! The attach-detach controller identifies a disk by driver and volumeHandle
 //! (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util`), so it treats the two volumes as one.
 
-use super::{Judgement, Purpose, SuggestedAction};
+use super::Judgement;
 use crate::diagnosis::messages::IN_ANOTHER_NAMESPACE;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
@@ -49,26 +49,11 @@ fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let Some(Twin { volume: twin, pod, attachment }) = twin(waiting) else {
-        if !waiting.holders.is_empty() || !waiting.is_said(IN_ANOTHER_NAMESPACE) {
-            return None;
-        }
-        let explanation = format!(
-            "Pods of another namespace have the disk, which claim \"{}\" cannot give them: another PersistentVolume stands for the same disk, with the same driver and volumeHandle.",
-            waiting.claim
-        );
-        let look = SuggestedAction::check(
-            waiting.kubectl(&["get", "pv", "-o", HANDLES]),
-            "Nothing. The two lines with the same driver and handle are the two volumes.",
-        );
-        let steps = vec![look, SuggestedAction::note(ONE_VOLUME)];
-        return Some(Judgement { explanation, steps });
+        let is_it = waiting.holders.is_empty() && waiting.is_said(IN_ANOTHER_NAMESPACE);
+        return is_it.then(|| waiting.told("same-disk-elsewhere", &[]));
     };
-    let own = waiting.volume.as_deref().unwrap_or_default();
-    let claim = twin
-        .spec
-        .claim_ref
-        .as_ref()
-        .map(|claim| format!(" of claim {}/{}", claim.namespace, claim.name));
+    let claim = twin.spec.claim_ref.as_ref();
+    let claimed = claim.map(|claim| format!(" of claim {}/{}", claim.namespace, claim.name));
     let used = match pod {
         Some(pod) => format!("pod {}/{} uses it", pod.meta.namespace, pod.meta.name),
         None => "it is in use".to_owned(),
@@ -76,32 +61,13 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let node = attachment
         .map(|attachment| attachment.node.as_str())
         .or(pod.and_then(|pod| pod.node.as_deref()));
-    let other = &twin.metadata.name;
-    let explanation = format!(
-        "PersistentVolumes {own} and {other}{} are one disk ({}, volumeHandle {}), and {used} on node {}. Kubernetes attaches a disk to one node at a time, however many PersistentVolumes it has.",
-        claim.unwrap_or_default(),
-        twin.csi_driver().unwrap_or_default(),
-        twin.spec.handle,
-        node.unwrap_or("that is not known"),
-    );
-    let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
-    let keep = waiting.kubectl(&["patch", "pv", own, other, "--type=merge", "-p", retain]);
-    let steps = vec![
-        SuggestedAction::check(
-            waiting.kubectl(&["get", "pv", own, other]),
-            "Nothing. It shows the claims of both, and their reclaim policies.",
-        ),
-        SuggestedAction::new(
-            Purpose::Before,
-            keep,
-            "Nothing stops. With the policy Delete, deleting one of the two claims deletes the disk of both.",
-        ),
-        SuggestedAction::note(ONE_VOLUME),
+    let more = [
+        ("twin", &*twin.metadata.name),
+        ("claimed", &claimed.unwrap_or_default()),
+        ("driver-of-twin", twin.csi_driver().unwrap_or_default()),
+        ("handle", &twin.spec.handle),
+        ("used", &used),
+        ("there", node.unwrap_or("that is not known")),
     ];
-    Some(Judgement { explanation, steps })
+    Some(waiting.told("same-disk", &more))
 }
-
-/// The columns that show the disk and the claim of each PersistentVolume.
-const HANDLES: &str = "custom-columns=NAME:.metadata.name,DRIVER:.spec.csi.driver,HANDLE:.spec.csi.volumeHandle,NAMESPACE:.spec.claimRef.namespace,CLAIM:.spec.claimRef.name";
-
-const ONE_VOLUME: &str = "A disk has one PersistentVolume. Stop the pods of one of the two, then remove that claim and its volume, whose reclaim policy must be Retain by then: with Delete the disk goes with it. Pods of one namespace can share the claim that is left.";

@@ -540,12 +540,6 @@ impl<'a> WaitingPod<'a> {
         self.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)])
     }
 
-    /// A command that shows the attachment in full.
-    pub(super) fn in_full(&self, attachment: &VolumeAttachment) -> String {
-        let name = attachment.metadata.name.as_str();
-        self.kubectl(&["get", "volumeattachment", name, "-o", "yaml"])
-    }
-
     /// A kubectl command.
     pub(super) fn kubectl(&self, arguments: &[&str]) -> String {
         super::command::line(self.index.facts.kubectl, arguments)
