@@ -55,10 +55,12 @@ pub(crate) fn two_revisions_that_send_the_pod_elsewhere(incident: &Incident) {
     let recreated = |node: &str| merged(on(node), &json!({"strategy": "Recreate"}));
     incident.starts(&deployment("web", &recreated(there)));
     incident.apply(&deployment("web", &recreated(elsewhere)));
+    incident.until("no-node-for-volume");
     set_image(incident, 3);
-    let case = incident.until_case("no-node-for-volume", "the third revision", |case| {
-        incident::ways_out(case).iter().any(|way| way.ends_with("--to-revision=1"))
-    });
+    let revision = r".metadata.annotations.deployment\.kubernetes\.io/revision";
+    incident.kubectl(&["wait", &format!("--for=jsonpath={{{revision}}}=3"), "deployment/web"]);
+    let case = incident.until("no-node-for-volume");
+    assert!(incident::ways_out(&case)[0].ends_with("--to-revision=1"), "{case:#}");
     incident.leads_out(&case);
     incident.until_runs("web");
     assert_eq!(incident.node_of("web"), *there);

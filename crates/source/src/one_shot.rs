@@ -19,8 +19,9 @@ use super::connect::{ConnectError, client};
 use super::resource::{RawObject, WATCHED, access, api_resource};
 use super::watch::root_cause;
 use engine::model::lease::NODE_LEASES;
-use engine::model::object::ObjectKind;
+use engine::model::object::{Object, ObjectKind};
 use engine::model::observed::{Observed, Unread};
+use engine::model::workload::WorkloadKind;
 use engine::snapshot::Snapshot;
 
 /// The number of resources that are read concurrently.
@@ -176,6 +177,11 @@ impl OneShot {
             for object in objects {
                 match object.read(kind) {
                     Ok(object) => {
+                        if let Object::Workload(set) = &object
+                            && set.kind == WorkloadKind::ReplicaSet
+                        {
+                            observed.replica_sets.push(set.clone());
+                        }
                         self.cluster.apply(object);
                     }
                     Err(_) => malformed += 1,

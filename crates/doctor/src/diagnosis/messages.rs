@@ -42,6 +42,9 @@ pub(super) struct Message {
     pub(super) meaning: String,
     look: Vec<String>,
     pub(super) out: String,
+    /// What a cause advises in place of the meaning and the way out.
+    #[serde(default)]
+    advice: HashMap<String, String>,
     #[serde(default)]
     pub(super) causes: Vec<String>,
     pub(super) source: String,
@@ -123,15 +126,21 @@ pub(super) fn advice(line: &str, cause: &str) -> Option<String> {
     CATALOG
         .messages
         .iter()
-        .filter(|message| message.causes.first().is_some_and(|first| first == cause))
+        .filter(|message| {
+            let first = message.causes.first();
+            first.is_some_and(|first| first == cause) || message.advice.contains_key(cause)
+        })
         .filter_map(|message| Some((message.place(words)?.len(), message)))
         .max_by_key(|(length, _)| *length)
-        .map(|(_, message)| format!("{} {}", message.meaning, message.out))
+        .map(|(_, message)| match message.advice.get(cause) {
+            Some(advice) => advice.clone(),
+            None => format!("{} {}", message.meaning, message.out),
+        })
 }
 
 /// A statement, as the names of its messages in the catalog.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Phrase(pub(super) &'static [&'static str]);
+pub(super) struct Phrase(&'static [&'static str]);
 
 impl Phrase {
     /// Whether the line makes the statement, in upper or lower case.
@@ -141,67 +150,52 @@ impl Phrase {
     }
 }
 
-/// Pods of other namespaces use the volume.
-pub(super) const IN_ANOTHER_NAMESPACE: Phrase = Phrase(&["other-namespaces"]);
+/// Declares the statements that causes ask for.
+macro_rules! phrases {
+    ($($(#[$doc:meta])+ $name:ident: $($message:literal)+,)+) => {
+        $($(#[$doc])+ pub(super) const $name: Phrase = Phrase(&[$($message),+]);)+
 
-/// The volume could not be attached, or its attacher did not respond.
-pub(super) const ATTACH_FAILED: Phrase = Phrase(&["attach-failed"]);
+        #[cfg(test)]
+        const PHRASES: &[Phrase] = &[$($name),+];
+    };
+}
 
-/// A driver says that the disk is on another machine.
-pub(super) const ATTACHED_ELSEWHERE: Phrase = Phrase(&["attached-elsewhere"]);
+phrases! {
+    /// Pods of other namespaces use the volume.
+    IN_ANOTHER_NAMESPACE: "other-namespaces",
+    /// The volume could not be attached, or its attacher did not respond.
+    ATTACH_FAILED: "attach-failed",
+    /// A driver says that the disk is on another machine.
+    ATTACHED_ELSEWHERE: "attached-elsewhere",    /// The attacher or the kubelet finds no node plugin of the driver.
+    NODE_WITHOUT_DRIVER: "node-without-driver" "driver-not-registered",
 
-/// A driver says that the node has as many volumes as it can attach.
-pub(super) const LIMIT_REACHED: Phrase = Phrase(&["limit-reached"]);
-
-/// The attacher or the kubelet finds no node plugin of the driver.
-pub(super) const NODE_WITHOUT_DRIVER: Phrase =
-    Phrase(&["node-without-driver", "driver-not-registered"]);
-
-/// A mount on the node is dead.
-pub(super) const DEAD_MOUNT: Phrase = Phrase(&["dead-mount"]);
-
-/// A driver refuses to mount a volume twice on one node.
-pub(super) const MOUNTED_ALREADY: Phrase = Phrase(&["mounted-already"]);
-
-/// The kubelet keeps a ReadWriteOncePod claim for another pod of its node.
-pub(super) const IN_USE_BY_ANOTHER_POD: Phrase = Phrase(&["used-by-another-pod"]);
-
-/// The scheduler keeps a ReadWriteOncePod claim for another pod.
-pub(super) const TAKEN_BY_ANOTHER_POD: Phrase = Phrase(&["taken-by-another-pod"]);
-
-/// The scheduler finds no pod that this one may follow.
-pub(super) const NO_POD_TO_FOLLOW: Phrase = Phrase(&["no-pod-to-follow"]);
-
-/// Anti-affinity or a spread constraint keeps the pod off nodes.
-pub(super) const KEPT_APART: Phrase = Phrase(&["kept-apart"]);
-
-/// The scheduler finds no node that can reach the volume.
-pub(super) const NODE_CONFLICT: Phrase = Phrase(&["node-conflict"]);
-
-/// The scheduler finds no node that can attach another volume.
-pub(super) const LIMIT_OF_NODES: Phrase = Phrase(&["node-limit"]);
-
-/// The scheduler or a kubelet says that a claim has no volume.
-pub(super) const NOT_BOUND: Phrase = Phrase(&[
-    "unbound-immediate",
-    "no-volume-to-bind",
-    "not-enough-storage",
-    "binding-fails",
-    "claim-not-bound",
-    "volume-gone",
-]);
-
-/// The scheduler finds no place in which the claim could get a volume.
-pub(super) const NO_PLACE: Phrase = Phrase(&["no-volume-to-bind", "not-enough-storage"]);
-
-/// The scheduler does not find the claim.
-pub(super) const NO_CLAIM: Phrase = Phrase(&["no-claim", "waits-for-ephemeral"]);
-
-/// A claim is being deleted.
-pub(super) const CLAIM_ENDS: Phrase = Phrase(&["claim-ends"]);
-
-/// The kubelet has waited two minutes for volumes.
-pub(super) const KUBELET_WAITS: Phrase = Phrase(&["kubelet-waits"]);
+    /// A mount on the node is dead.
+    DEAD_MOUNT: "dead-mount",
+    /// A driver refuses to mount a volume twice on one node.
+    MOUNTED_ALREADY: "mounted-already",
+    /// The kubelet keeps a ReadWriteOncePod claim for another pod of its node.
+    IN_USE_BY_ANOTHER_POD: "used-by-another-pod",
+    /// The scheduler keeps a ReadWriteOncePod claim for another pod.
+    TAKEN_BY_ANOTHER_POD: "taken-by-another-pod",
+    /// The scheduler finds no pod that this one may follow.
+    NO_POD_TO_FOLLOW: "no-pod-to-follow",
+    /// Anti-affinity or a spread constraint keeps the pod off nodes.
+    KEPT_APART: "kept-apart",
+    /// The scheduler finds no node that can reach the volume.
+    NODE_CONFLICT: "node-conflict",
+    /// The scheduler finds no node that can attach another volume.
+    LIMIT_OF_NODES: "node-limit",
+    /// The scheduler or a kubelet says that a claim has no volume.
+    NOT_BOUND: "unbound-immediate" "no-volume-to-bind" "not-enough-storage" "binding-fails" "claim-not-bound" "volume-gone",
+    /// The scheduler finds no place in which the claim could get a volume.
+    NO_PLACE: "no-volume-to-bind" "not-enough-storage",
+    /// The scheduler does not find the claim.
+    NO_CLAIM: "no-claim" "waits-for-ephemeral",
+    /// A claim is being deleted.
+    CLAIM_ENDS: "claim-ends",
+    /// The kubelet has waited two minutes for volumes.
+    KUBELET_WAITS: "kubelet-waits",
+}
 
 #[cfg(test)]
 mod tests {
@@ -232,25 +226,7 @@ mod tests {
                 assert!(Cause::named(code).is_some(), "{}: {code}", entry.name);
             }
         }
-        for phrase in [
-            IN_ANOTHER_NAMESPACE,
-            ATTACH_FAILED,
-            ATTACHED_ELSEWHERE,
-            LIMIT_REACHED,
-            DEAD_MOUNT,
-            MOUNTED_ALREADY,
-            IN_USE_BY_ANOTHER_POD,
-            TAKEN_BY_ANOTHER_POD,
-            NO_POD_TO_FOLLOW,
-            KEPT_APART,
-            NODE_CONFLICT,
-            LIMIT_OF_NODES,
-            NOT_BOUND,
-            NO_PLACE,
-            NO_CLAIM,
-            CLAIM_ENDS,
-            KUBELET_WAITS,
-        ] {
+        for phrase in PHRASES {
             for name in phrase.0 {
                 assert!(names.contains(name), "{name}");
             }

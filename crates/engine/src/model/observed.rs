@@ -8,6 +8,7 @@ use super::lease::Lease;
 use super::live_pod::Pod;
 use super::node::NodeState;
 use super::volume_attachment::VolumeAttachment;
+use super::workload::Workload;
 
 /// The state of a cluster at one moment.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,8 @@ pub struct Observed {
     pub nodes: Vec<NodeState>,
     /// The Leases that kubelets renew.
     pub leases: Vec<Lease>,
+    /// The ReplicaSets, with those that have no pods any more: the revisions of Deployments.
+    pub replica_sets: Vec<Workload>,
     /// The resources that could not be read.
     pub unread: Vec<Unread>,
 }

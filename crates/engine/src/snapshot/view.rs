@@ -433,19 +433,6 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// The ReplicaSets that use the claim and are revisions of the Deployment.
-    pub fn revisions_using(&self, deployment: &Metadata, claim: &str) -> Vec<&'a Workload> {
-        let namespace = deployment.namespace.as_str();
-        let is_revision = |workload: &&Workload| {
-            workload.kind == WorkloadKind::ReplicaSet
-                && workload.metadata.namespace == namespace
-                && workload.judged_owner().is_some_and(|(kind, owner)| {
-                    kind == WorkloadKind::Deployment && owner.name == deployment.name
-                })
-        };
-        self.dependencies(IndexKey::Claim { namespace, claim }).filter(is_revision).collect()
-    }
-
     /// Whether the owner of the workload is judged in its place as a user of the claim.
     ///
     /// Anybody can write an owner reference, but a false one does not last. The garbage collector

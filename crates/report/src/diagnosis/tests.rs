@@ -16,9 +16,10 @@ use doctor::diagnosis::{
     explanations, node, remarks,
 };
 use engine::analysis::{self, NodeAssumption};
-use engine::model::object::{ObjectKind, ObjectRef};
+use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::observed::Observed;
 use engine::model::server_version::ServerVersion;
+use engine::model::workload::{Workload, WorkloadKind};
 use engine::remedy::REMEDIES;
 use engine::snapshot::Snapshot;
 use engine::storage::Catalog;
@@ -184,6 +185,7 @@ impl Cluster {
             leases: of(&objects, "Lease"),
             events: of(&objects, "Event"),
             attachments: of(&objects, "VolumeAttachment"),
+            replica_sets: objects.values().filter_map(replica_set).collect(),
             ..Observed::default()
         };
         let mut cluster = Snapshot::complete();
@@ -210,6 +212,15 @@ impl Cluster {
     /// The steps of the only case.
     fn steps(&self, cause: &str) -> Vec<SuggestedAction> {
         self.diagnosis(&[cause]).cases.remove(0).steps
+    }
+}
+
+/// The object, if it is a ReplicaSet.
+fn replica_set(object: &Value) -> Option<Workload> {
+    let kind = WorkloadKind::ReplicaSet;
+    match ObjectKind::Workload(kind).deserialize(object) {
+        Ok(Object::Workload(set)) if object["kind"] == kind.name() => Some(set),
+        _ => None,
     }
 }
 

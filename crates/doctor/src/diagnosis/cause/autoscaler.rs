@@ -3,20 +3,18 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Judgement, another_storage, describe, limit, scale, whereabouts};
+use super::{Judgement, another_storage, held, scale};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let autoscaler = waiting.autoscaler()?;
     let other = waiting.siblings().next()?;
     let explanation = format!(
-        "HorizontalPodAutoscaler {} may give {} up to {} pods, but {}; {} {} has it.",
+        "HorizontalPodAutoscaler {} may give {} up to {} pods, but {}",
         autoscaler.metadata.name,
         WaitingPod::target_of(waiting.pod),
         autoscaler.spec.max_replicas,
-        limit(waiting),
-        describe(other),
-        whereabouts(other),
+        held(waiting, other),
     );
     let changed = Changed::scaling(autoscaler, waiting);
     // An autoscaler immediately scales its workload down to its maximum, whatever the load

@@ -3,9 +3,7 @@
 use super::mislabelled::attached_to;
 use super::{Judgement, exclusive_use};
 use crate::diagnosis::health::{Examined, Health};
-use crate::diagnosis::messages::{
-    self, ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, NODE_WITHOUT_DRIVER,
-};
+use crate::diagnosis::messages::{self, ATTACH_FAILED, ATTACHED_ELSEWHERE, NODE_WITHOUT_DRIVER};
 use crate::diagnosis::told::when;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
@@ -34,7 +32,8 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     };
     let advice = match attached_elsewhere(waiting, &fault).next() {
         Some(other) => attached_to(waiting, &other.node),
-        None => advice(&fault),
+        None => messages::advice(fault.message, "driver-error")
+            .unwrap_or_else(|| "These words are all that is known of the reason.".to_owned()),
     };
     let attachment = fault.attachment.map(|found| found.metadata.name.as_str()).unwrap_or_default();
     let is_gone = Examined::of(waiting.index, fault.node).health == Health::Gone;
@@ -147,18 +146,4 @@ fn from_event<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
         message,
         attachment: waiting.own_attachment(),
     })
-}
-
-/// The advice about an error: that of `--explain`, if the driver's words are known.
-fn advice(fault: &Fault<'_>) -> String {
-    match fault.verb {
-        ATTACH | MOUNT if ATTACHED_ELSEWHERE.is_in(fault.message) => {
-            "No VolumeAttachment of this cluster accounts for that: the disk is on a machine that Kubernetes does not know it to be on. Find that machine in the console of your storage or cloud. Once nothing there writes to the disk, detach it there; the driver does not do so by itself.".to_owned()
-        }
-        ATTACH if LIMIT_REACHED.is_in(fault.message) => {
-            "The node has as many volumes as it can attach. Cordon it and delete the pod, which has not started: its controller makes another one, which goes elsewhere.".to_owned()
-        }
-        _ => messages::advice(fault.message, "driver-error")
-            .unwrap_or_else(|| "These words are all that is known of the reason.".to_owned()),
-    }
 }

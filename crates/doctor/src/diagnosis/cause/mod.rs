@@ -267,6 +267,11 @@ fn limit(waiting: &WaitingPod<'_>) -> String {
     }
 }
 
+/// The limit of the volume, and the pod that has it, as the end of a sentence.
+fn held(waiting: &WaitingPod<'_>, by: &Pod) -> String {
+    format!("{}; {} {} has it.", limit(waiting), describe(by), whereabouts(by))
+}
+
 /// The text as the beginning of a sentence.
 pub(super) fn sentence(text: &str) -> String {
     let mut chars = text.chars();

@@ -217,7 +217,7 @@ pub(super) fn right_revisions(waiting: &WaitingPod<'_>) -> impl Iterator<Item = 
         .workload()
         .filter(|workload| excludes_all(&workload.template, waiting))
         .into_iter()
-        .flat_map(|workload| waiting.view().revisions_using(&workload.metadata, waiting.claim))
+        .flat_map(|workload| waiting.revisions_of(workload))
         .filter(|set| !excludes_all(&set.template, waiting))
         .map(|set| wanted(ObjectKind::Workload(set.kind), &set.metadata))
 }

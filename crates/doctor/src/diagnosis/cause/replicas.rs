@@ -4,9 +4,7 @@ use serde_json::json;
 
 use super::changed::{self, Changed};
 use super::scale;
-use super::{
-    Judgement, SuggestedAction, another_storage, describe, is_made_again, limit, whereabouts,
-};
+use super::{Judgement, SuggestedAction, another_storage, held, is_made_again};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 use engine::model::pod::HOSTNAME;
@@ -23,12 +21,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         Some(count) => format!("{kind} {name} wants {count} pods"),
         None => format!("{kind} {name} wants a pod on each of its nodes, or more than one"),
     };
-    let explanation = format!(
-        "{wanted}, but {}; {} {} has it.",
-        limit(waiting),
-        describe(other),
-        whereabouts(other),
-    );
+    let explanation = format!("{wanted}, but {}", held(waiting, other));
     Some(Judgement { explanation, steps: steps(waiting) })
 }
 
@@ -44,16 +37,11 @@ fn of_unknown(waiting: &WaitingPod<'_>, other: &Pod) -> Option<Judgement> {
         return None;
     }
     let (kind, name) = waiting.pod.workload();
-    let explanation = format!(
-        "{kind} {name} has several pods, but {}; {} {} has it.",
-        limit(waiting),
-        describe(other),
-        whereabouts(other),
-    );
-    let owner = SuggestedAction::note(&format!(
-        "Have {kind} {name} run one pod at a time, or give each pod a volume of its own. It is not known here how it reacts when one of its pods is deleted."
-    ));
-    Some(Judgement { explanation, steps: vec![owner, another_storage(waiting)] })
+    let workload = format!("{kind} {name}");
+    let more = [("workload", &*workload), ("held", &held(waiting, other))];
+    let mut judgement = waiting.told("pods-of-unknown", &more);
+    judgement.steps.push(another_storage(waiting));
+    Some(judgement)
 }
 
 fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {

@@ -105,15 +105,9 @@ pub(super) fn resume_first(
         let suspended = steps.iter().take_while(|step| step.purpose == Purpose::Before);
         // A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
         // `pkg/polymorphichelpers/rollback.go`) and rolls nothing out.
-        let resume = SuggestedAction::new(
-            Purpose::Before,
-            waiting.in_namespace(&["rollout", "resume", &changed.name]),
-            &format!(
-                "Nothing stops. {} is paused, and the next steps have no effect until it is resumed. The changes made to its template meanwhile are then rolled out.",
-                changed.display_name
-            ),
-        );
-        steps.insert(suspended.count(), resume);
+        let more = [("target", &*changed.name), ("changed", &changed.display_name)];
+        let at = suspended.count();
+        steps.splice(at..at, waiting.told("paused", &more).steps);
     }
 }
 
@@ -130,9 +124,9 @@ pub(super) fn revision(waiting: &WaitingPod<'_>, replica_set: &ObjectRef) -> Opt
     document["metadata"]["annotations"][REVISION].as_str()?.parse().ok()
 }
 
-/// Rolls back to the revision of this ReplicaSet, called `which`, at a further cost. Without a revision number,
-/// kubectl chooses the second newest revision. If several rollouts are stuck, that revision is stuck
-/// as well, and the next undo returns to the newest one (`deploymentRevision` in
+/// Rolls back to the revision of this ReplicaSet, called `which`, at a further cost. Without a
+/// revision number, kubectl chooses the second newest revision. If several rollouts are stuck, that
+/// revision is stuck as well, and the next undo returns to the newest one (`deploymentRevision` in
 /// `pkg/polymorphichelpers/rollback.go`).
 pub(super) fn undo<'a>(
     waiting: &WaitingPod<'_>,
@@ -193,33 +187,14 @@ fn other_strategies<'a>(
 /// back (`kubectl argo rollouts abort`): its pods are those of the previous revision again, and its
 /// template stays unchanged.
 fn of_another_controller(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<SuggestedAction> {
-    if waiting.workload().and_then(changed::rollout).is_none() {
-        return vec![
-            SuggestedAction::note(&format!(
-                "Take the new revision back, or have the old pod stopped first, at {}: its controller may undo a change to {} by hand.",
-                rolled_out(waiting),
-                changed.display_name
-            )),
-            another_storage(waiting),
-        ];
-    }
-    let abort = r#"{"status":{"abort":true}}"#;
-    let way = SuggestedAction::way_out(
-        waiting.in_namespace(&[
-            "patch",
-            &changed.name,
-            "--subresource=status",
-            "--type=merge",
-            "-p",
-            abort,
-        ]),
-        "Nothing stops: the old pod keeps running. The rollout is aborted, and the Rollout is Degraded until its template is set back.",
-    );
-    vec![
-        way,
-        SuggestedAction::note(
-            "A canary stops the old pod first with maxSurge 0 and maxUnavailable 1 in spec.strategy.canary, unless it routes traffic. The strategy blueGreen always runs both revisions at once, and so does a canary that routes traffic.",
-        ),
-        another_storage(waiting),
-    ]
+    let is_rollout = waiting.workload().and_then(changed::rollout).is_some();
+    let name = if is_rollout { "rollout-of-argo" } else { "rollout-of-another" };
+    let more = [
+        ("target", &*changed.name),
+        ("changed", &changed.display_name),
+        ("rolled-out", &rolled_out(waiting)),
+    ];
+    let mut steps = waiting.told(name, &more).steps;
+    steps.push(another_storage(waiting));
+    steps
 }

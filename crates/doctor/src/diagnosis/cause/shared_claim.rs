@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{
-    Admits, Judgement, SuggestedAction, another_storage, describe, limit, reference, sentence,
-    whereabouts,
+    Admits, Judgement, another_storage, describe, limit, reference, sentence, whereabouts,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
@@ -45,29 +44,21 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         ways.extend(stop(waiting, other, &theirs, &cost));
     }
     let mut steps = changed::with_delivery_steps(waiting, ways);
-    steps.extend([&own, &theirs].into_iter().filter_map(|changed| of_unknown(changed)));
-    steps.push(match owner {
+    for changed in [&own, &theirs] {
+        if changed.kind.is_none() && !changed.scales() {
+            steps
+                .extend(waiting.told("owner-unknown", &[("changed", &changed.display_name)]).steps);
+        }
+    }
+    match owner {
         Some(owner) => {
             let loser = if owns(other) { &own } else { &theirs };
-            SuggestedAction::note(&format!(
-                "Claim \"{}\" belongs to pod {owner}, whose ephemeral volume it backs: when that pod goes, the claim and its data are deleted, and {} gets nothing. Data for several pods belongs in a claim of its own.",
-                waiting.claim, loser.display_name
-            ))
+            let more = [("owner", owner), ("loser", &loser.display_name)];
+            steps.extend(waiting.told("claim-of-pod", &more).steps);
         }
-        None => another_storage(waiting),
-    });
+        None => steps.push(another_storage(waiting)),
+    }
     Some(Judgement { explanation, steps })
-}
-
-/// The note on an owner whose behaviour is not known, so that no way out stops it.
-fn of_unknown(changed: &Changed<'_>) -> Option<SuggestedAction> {
-    let is_unknown = changed.kind.is_none() && !changed.scales();
-    is_unknown.then(|| {
-        SuggestedAction::note(&format!(
-            "It is not known here how {} reacts when one of its pods is deleted: end it as its controller documents.",
-            changed.display_name
-        ))
-    })
 }
 
 /// The way out that stops the pods of a workload, if it is known what its owner does then. KEDA

@@ -509,6 +509,18 @@ impl<'a> WaitingPod<'a> {
         self.view().workload(kind, namespace, &name).found()
     }
 
+    /// The ReplicaSets of a Deployment whose pods use the claim.
+    pub(super) fn revisions_of(&self, deployment: &Workload) -> impl Iterator<Item = &'a Workload> {
+        let own = &deployment.metadata;
+        self.index.facts.observed.replica_sets.iter().filter(move |set| {
+            set.metadata.namespace == own.namespace
+                && set.template.claims().any(|claim| claim == self.claim)
+                && set.metadata.controller.as_ref().is_some_and(|owner| {
+                    owner.kind == WorkloadKind::Deployment.name() && owner.name == own.name
+                })
+        })
+    }
+
     /// The autoscaler that may give the pod's workload more than one pod.
     pub(super) fn autoscaler(&self) -> Option<&'a Autoscaler> {
         let workload = self.workload()?;
