@@ -1,7 +1,8 @@
 //! Explains why pods wait for volumes, and how to end the wait.
 //!
-//! * [`diagnosis`] finds the pods that wait, the cause and the commands that help; each cause has
-//!   its own file. It also explains a line from an Event without a cluster.
+//! * [`diagnosis`] is the interface: it finds the pods that wait, the cause and the commands that
+//!   help. It also explains a line from an Event without a cluster. Each cause has its own file in
+//!   `cause/`; `judgements.yaml` has its words, and `messages.yaml` the lines of other programs.
 //!
 //! The diagnosis takes the observed state of a cluster ([`engine::model::observed`],
 //! [`engine::snapshot`]). The result is plain data, which the command line prints:
@@ -46,4 +47,20 @@
 //!
 //! Nothing here reads a cluster, runs a command or looks at the clock.
 
+mod action;
+mod cause;
+mod clock;
+pub mod command;
+mod delivery;
 pub mod diagnosis;
+mod explain;
+mod health;
+mod index;
+mod messages;
+mod node;
+mod pasted;
+mod remark;
+mod report_case;
+mod span;
+mod told;
+mod waiting_pod;

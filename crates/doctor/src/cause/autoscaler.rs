@@ -1,0 +1,41 @@
+//! An autoscaler asks for more pods than the volume can have.
+
+use serde_json::json;
+
+use super::changed::{self, Changed};
+use super::{Judgement, another_storage, held, scale};
+use crate::waiting_pod::WaitingPod;
+
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    let autoscaler = waiting.autoscaler()?;
+    let other = waiting.siblings().next()?;
+    let explanation = format!(
+        "HorizontalPodAutoscaler {} may give {} up to {} pods, but {}",
+        autoscaler.metadata.name,
+        WaitingPod::target_of(waiting.pod),
+        autoscaler.spec.max_replicas,
+        held(waiting, other),
+    );
+    let changed = Changed::scaling(autoscaler, waiting);
+    // An autoscaler immediately scales its workload down to its maximum, whatever the load
+    // (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`). KEDA writes its
+    // autoscalers from ScaledObjects. It refuses a minimum above the maximum
+    // (`CheckReplicaCountBoundsAreValid` in KEDA's `apis/keda/v1alpha1`), and the minimum may be 0,
+    // so a minimum of at most 1 stays unchanged.
+    let spec = match (autoscaler.scaled_object(), autoscaler.fewest()) {
+        (None, _) => json!({"minReplicas": 1, "maxReplicas": 1}),
+        (Some(_), ..=1) => json!({"maxReplicaCount": 1}),
+        (Some(_), _) => json!({"minReplicaCount": 1, "maxReplicaCount": 1}),
+    };
+    let patch = waiting.patch(&changed.name, &json!({ "spec": spec }));
+    let way = changed.change(
+        scale::and_delete(waiting, patch, waiting.pod, 1),
+        &format!(
+            "The autoscaler brings the workload down to one pod and adds none under load. {}",
+            scale::left(waiting)
+        ),
+    );
+    let mut steps = changed::with_delivery_steps(waiting, vec![way]);
+    steps.push(another_storage(waiting));
+    Some(Judgement { explanation, steps })
+}

@@ -1,0 +1,204 @@
+//! The object that a way out changes, and the owners that would undo the change.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Purpose, SuggestedAction, reference, wanted};
+use crate::command;
+use crate::delivery::Delivery;
+use crate::waiting_pod::WaitingPod;
+use engine::model::autoscaler::Autoscaler;
+use engine::model::live_pod::Pod;
+use engine::model::metadata::{Controller, Metadata};
+use engine::model::object::ObjectKind;
+use engine::model::workload::{Workload, WorkloadKind};
+
+/// The object that a way out changes.
+#[derive(Default)]
+pub(super) struct Changed<'a> {
+    /// The argument for kubectl, such as `deployment/web`.
+    pub(super) name: String,
+    /// The name in sentences, such as `Deployment web`.
+    pub(super) display_name: String,
+    /// The name in sentences of the object in the manifests, if different: the CronJob of a Job.
+    made_by: Option<String>,
+    /// `None` if its kind is not a known kind of workload.
+    pub(super) kind: Option<WorkloadKind>,
+    /// `None` if the object is not a known kind of workload or could not be read.
+    pub(super) workload: Option<&'a Workload>,
+    /// The owner in which a change must be made, if there is one.
+    controller: Option<&'a Controller>,
+    delivery: Option<Delivery>,
+}
+
+impl<'a> Changed<'a> {
+    /// The object that a user would change to change the pod.
+    pub(super) fn behind(pod: &Pod, waiting: &WaitingPod<'a>) -> Self {
+        let (kind, name) = pod.workload();
+        let namespace = &pod.meta.namespace;
+        let workload = waiting.workload_of(pod);
+        if let Some(rollout) = workload.and_then(rollout) {
+            return Self {
+                name: format!("rollouts.argoproj.io/{}", rollout.name),
+                display_name: format!("Rollout {}", rollout.name),
+                ..Self::default()
+            };
+        }
+        let document = reference(pod).and_then(|object| waiting.document(&object));
+        if let Some(owner) = document.and_then(cron_job) {
+            let cron_job = WorkloadKind::CronJob;
+            let reference = ObjectKind::Workload(cron_job).reference(namespace, &owner.name);
+            let view = waiting.view();
+            return Self {
+                name: format!("cronjob/{}", owner.name),
+                display_name: format!("{kind} {name} of {cron_job} {}", owner.name),
+                made_by: Some(format!("{cron_job} {}", owner.name)),
+                kind: Some(cron_job),
+                workload: view.workload(cron_job, namespace, &owner.name).found(),
+                delivery: waiting.document(&reference).and_then(Delivery::of),
+                ..Self::default()
+            };
+        }
+        Self {
+            name: WaitingPod::target_of(pod),
+            display_name: format!("{kind} {name}"),
+            kind: WorkloadKind::from_name(&kind),
+            workload,
+            controller: workload.and_then(|workload| workload.metadata.controller.as_deref()),
+            delivery: document.and_then(Delivery::of),
+            ..Self::default()
+        }
+    }
+
+    /// The object that a user would change to change the autoscaler. KEDA copies the labels and
+    /// annotations of its ScaledObject to the autoscaler, including those of the delivery
+    /// (`newHPAForScaledObject` in `controllers/keda/hpa.go`).
+    pub(super) fn scaling(autoscaler: &'a Autoscaler, waiting: &WaitingPod<'_>) -> Self {
+        let metadata = &autoscaler.metadata;
+        let kind = autoscaler.kind();
+        let document = waiting.document(&wanted(kind, metadata));
+        let keda = autoscaler.scaled_object();
+        Self {
+            name: match keda {
+                Some(name) => scaled_object(name),
+                None => format!("hpa/{}", metadata.name),
+            },
+            display_name: match keda {
+                Some(name) => format!("ScaledObject {name}"),
+                None => format!("{} {}", kind.name(), metadata.name),
+            },
+            controller: metadata.controller.as_deref().filter(|_| keda.is_none()),
+            delivery: document.and_then(Delivery::of),
+            ..Self::default()
+        }
+    }
+
+    /// Whether `kubectl scale` changes its number of pods.
+    pub(super) fn scales(&self) -> bool {
+        match self.kind {
+            Some(kind) => kind.scales(),
+            None => self.name.starts_with("rollouts."),
+        }
+    }
+
+    /// A way out that changes this object.
+    pub(super) fn change(&self, command: String, cost: &str) -> Way<'_> {
+        let undone = self.controller.map_or_else(String::new, |owner| {
+            format!(
+                " {} belongs to {} {}, whose controller may undo this; the change that lasts is made there.",
+                self.display_name, owner.kind, owner.name
+            )
+        });
+        Way { changed: Some(self), ..Way::of(command, &format!("{cost}{undone}")) }
+    }
+
+    /// The name in sentences of the object in the manifests.
+    fn delivered(&self) -> &str {
+        self.made_by.as_ref().unwrap_or(&self.display_name)
+    }
+}
+
+/// A way out, and the object that it changes.
+pub(super) struct Way<'a> {
+    step: SuggestedAction,
+    /// `None` if no manifest contains the changed object: the delivery of a CronJob does not
+    /// restore its Jobs.
+    changed: Option<&'a Changed<'a>>,
+}
+
+impl Way<'_> {
+    /// A way out that changes nothing that a manifest contains.
+    pub(super) fn of(command: String, cost: &str) -> Self {
+        Self { step: SuggestedAction::way_out(command, cost), changed: None }
+    }
+}
+
+/// The ScaledObject of KEDA with this name, as kubectl takes it.
+pub(super) fn scaled_object(name: &str) -> String {
+    format!("scaledobjects.keda.sh/{name}")
+}
+
+/// The Rollout of Argo that made a ReplicaSet. Like a Deployment, it scales its ReplicaSets itself
+/// and overrides manual scaling.
+pub(super) fn rollout(workload: &Workload) -> Option<&Controller> {
+    let owner = workload.metadata.controller.as_deref()?;
+    let is_rollout = owner.group() == "argoproj.io" && owner.kind == "Rollout";
+    is_rollout.then_some(owner)
+}
+
+/// The CronJob that made the Job in this document. Views do not contain the Jobs of CronJobs.
+fn cron_job(document: &Value) -> Option<Controller> {
+    let metadata = Metadata::deserialize(&document["metadata"]).ok()?;
+    let owner = *metadata.controller?;
+    let is_cron_job = owner.group() == "batch" && owner.kind == WorkloadKind::CronJob.name();
+    is_cron_job.then_some(owner)
+}
+
+/// The ways out, and the steps around them that keep the delivery of each changed object from
+/// undoing the change.
+pub(super) fn with_delivery_steps(
+    waiting: &WaitingPod<'_>,
+    ways: Vec<Way<'_>>,
+) -> Vec<SuggestedAction> {
+    let kubectl = waiting.index.facts.kubectl;
+    // There are at most two objects, and the ways of each stand together, so it is enough to
+    // compare neighbours.
+    let mut objects: Vec<&Changed<'_>> = ways.iter().filter_map(|way| way.changed).collect();
+    objects.dedup_by(|a, b| a.name == b.name);
+    let mut before = Vec::new();
+    let mut after = Vec::new();
+    for delivered in objects.chunk_by(|a, b| a.delivery == b.delivery) {
+        let Some(delivery) = &delivered[0].delivery else {
+            continue;
+        };
+        let by = &delivery.display_name;
+        let names =
+            delivered.iter().map(|changed| changed.delivered()).collect::<Vec<_>>().join(" and ");
+        let Some([pause, resume]) = &delivery.pause else {
+            after.push(SuggestedAction::note(&format!(
+                "Make the same change in the values or the chart of {by}: its next upgrade undoes it otherwise."
+            )));
+            continue;
+        };
+        before.push(SuggestedAction::new(
+            Purpose::Before,
+            command::line(kubectl, pause),
+            &format!(
+                "Nothing stops. {by} delivers {names} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. An owner above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
+            ),
+        ));
+        after.push(SuggestedAction::new(
+            Purpose::Afterwards,
+            command::line(kubectl, resume),
+            &format!(
+                "Nothing, once the same change is where {by} takes the manifests from. Before that, it may bring the old state back."
+            ),
+        ));
+    }
+    if objects.iter().any(|changed| changed.delivery.is_none() && changed.controller.is_none()) {
+        after.push(SuggestedAction::note(
+            "Make the same change in the manifest: the next `kubectl apply`, Helm upgrade or GitOps sync undoes it otherwise.",
+        ));
+    }
+    before.into_iter().chain(ways.into_iter().map(|way| way.step)).chain(after).collect()
+}

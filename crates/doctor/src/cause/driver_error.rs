@@ -1,0 +1,149 @@
+//! The storage driver reports the error itself.
+
+use super::mislabelled::attached_to;
+use super::{Judgement, exclusive_use};
+use crate::health::{Examined, Health};
+use crate::messages::{self, ATTACH_FAILED, ATTACHED_ELSEWHERE, NODE_WITHOUT_DRIVER};
+use crate::told::when;
+use crate::waiting_pod::WaitingPod;
+use engine::model::volume_attachment::VolumeAttachment;
+
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    let fault = fault(waiting).filter(|fault| !is_held_elsewhere(waiting, fault))?;
+    let said = fault.message.trim().trim_end_matches('.');
+    // The attacher or the kubelet reports this, not the driver.
+    if fault.verb != DETACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
+        return Some(waiting.told("driver-missing", &[("there", fault.node), ("said", said)]));
+    }
+    let driver = waiting.driver();
+    let (who, attached, log) = match fault.verb {
+        MOUNT => (
+            "kubelet",
+            "The volume is attached, but the ",
+            format!("{driver}'s node plugin on {}", fault.node),
+        ),
+        _ => ("driver", "The ", format!("{driver}'s controller, in the container csi-attacher")),
+    };
+    let is_back = fault.verb == DETACH && waiting.pod.node.as_deref() == Some(fault.node);
+    let back = if is_back {
+        " The pod is on that node again, and the volume is attached to it once this old attachment is gone."
+    } else {
+        ""
+    };
+    let advice = match attached_elsewhere(waiting, &fault).next() {
+        Some(other) => attached_to(waiting, &other.node),
+        None => messages::advice(fault.message, "driver-error")
+            .unwrap_or_else(|| "These words are all that is known of the reason.".to_owned()),
+    };
+    let attachment = fault.attachment.map(|found| found.metadata.name.as_str()).unwrap_or_default();
+    let is_gone = Examined::of(waiting.index, fault.node).health == Health::Gone;
+    let more = [
+        ("attached", attached),
+        ("reporter", who),
+        ("verb", fault.verb),
+        ("there", fault.node),
+        ("said", said),
+        ("back", back),
+        ("advice", &advice),
+        ("log", &log),
+        ("attachment", attachment),
+        ("no-attachment", when(attachment.is_empty())),
+        ("gone", when(is_gone && fault.verb == DETACH)),
+        ("here-again", when(is_back)),
+        ("remove", &remove(waiting, attachment)),
+    ];
+    Some(waiting.told("driver-error", &more))
+}
+
+/// The command that removes an attachment for which the driver can do nothing any more.
+fn remove(waiting: &WaitingPod<'_>, attachment: &str) -> String {
+    let finalizers = r#"[{"op":"remove","path":"/metadata/finalizers"}]"#;
+    waiting.kubectl(&["patch", "volumeattachment", attachment, "--type=json", "-p", finalizers])
+}
+
+/// Whether the driver's error only follows from another cause: a pod on the other node has the
+/// volume. The attach-detach controller requests a second attachment if it does not know about the
+/// first one yet, for example if two pods start at once (`reconcileDesiredState` in
+/// `pkg/controller/volume/attachdetach/reconciler`, which reads its own cache).
+fn is_held_elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
+    fault.verb == ATTACH
+        && attached_elsewhere(waiting, fault).any(|attachment| waiting.stays_on(&attachment.node))
+        && exclusive_use(waiting).is_some()
+}
+
+/// The attachments that the driver may mean if it says that the disk is already attached.
+fn attached_elsewhere<'a>(
+    waiting: &WaitingPod<'a>,
+    fault: &Fault<'_>,
+) -> impl Iterator<Item = &'a VolumeAttachment> {
+    let says_so = ATTACHED_ELSEWHERE.is_in(fault.message);
+    waiting.foreign_attachments().filter(move |attachment| says_so && attachment.is_settled())
+}
+
+const ATTACH: &str = "attach the volume to";
+const DETACH: &str = "detach the volume from";
+const MOUNT: &str = "mount it on";
+
+/// An operation on the volume that failed.
+struct Fault<'a> {
+    verb: &'static str,
+    node: &'a str,
+    message: &'a str,
+    attachment: Option<&'a VolumeAttachment>,
+}
+
+fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
+    let at = |attachment: &'a VolumeAttachment, verb, message: &'a Option<String>| {
+        Some(Fault {
+            verb,
+            node: &attachment.node,
+            message: message.as_deref()?,
+            attachment: Some(attachment),
+        })
+    };
+    let attach =
+        |attachment: &'a VolumeAttachment| at(attachment, ATTACH, &attachment.attach_error);
+    // Kubernetes does not detach a volume while a pod on the node uses it.
+    let detach = |attachment: &'a VolumeAttachment| {
+        at(attachment, DETACH, &attachment.detach_error)
+            .filter(|_| !waiting.stays_on(&attachment.node))
+    };
+    // If the volume cannot be detached, it cannot be attached either: after a failed detach the
+    // attach-detach controller tries to attach it all the same (`GenerateDetachVolumeFunc` in
+    // `pkg/volume/util/operationexecutor`), and the driver refuses.
+    let own = waiting.own_attachment();
+    // If no pod has the volume, an attachment that fails on another node counts: it is the one that
+    // Kubernetes tries.
+    let elsewhere =
+        || waiting.foreign_attachments().find_map(attach).filter(|_| waiting.holders.is_empty());
+    let leaving = own.filter(|attachment| attachment.metadata.is_being_deleted());
+    waiting
+        .foreign_attachments()
+        .chain(leaving)
+        .find_map(detach)
+        .or_else(|| own.and_then(attach))
+        .or_else(elsewhere)
+        .or_else(|| {
+            Some(Fault {
+                verb: MOUNT,
+                node: waiting.pod.node.as_deref()?,
+                message: waiting.mount_failed()?,
+                attachment: None,
+            })
+        })
+        .or_else(|| from_event(waiting).filter(|_| leaving.is_none()))
+}
+
+/// A fault that only an Event reports, because no VolumeAttachment can be seen or the driver's
+/// attacher reports nothing. While another node has the volume, the pod does not wait because of an
+/// earlier fault.
+fn from_event<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
+    let message = waiting.said.filter(|_| waiting.is_said(ATTACH_FAILED))?;
+    let is_free = waiting.holding_nodes().is_empty();
+    Some(Fault {
+        verb: ATTACH,
+        node: waiting.pod.node.as_deref().filter(|_| is_free)?,
+        message,
+        attachment: waiting.own_attachment(),
+    })
+}

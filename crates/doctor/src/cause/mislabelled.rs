@@ -1,0 +1,41 @@
+//! The volume is declared ReadWriteMany, but its driver attaches it to one node at a time.
+//!
+//! The attach-detach controller trusts the access modes of the PersistentVolume and lets the second
+//! node try; the driver refuses.
+
+use super::{Judgement, SuggestedAction, exclusive_use};
+use crate::waiting_pod::WaitingPod;
+use engine::model::Text;
+
+/// The steps are those for a volume that is declared exclusive, and the correction of its access
+/// modes.
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    let said = waiting.refusal().or(waiting.said)?;
+    let node = &waiting.mislabelled()?.node;
+    let explanation = format!(
+        "{} The driver's words: \"{}\".",
+        attached_to(waiting, node),
+        said.trim().trim_end_matches('.')
+    );
+    let mut steps = exclusive_use(waiting).unwrap_or_default().steps;
+    let volume = waiting.volume.as_deref().unwrap_or("the volume");
+    steps.push(SuggestedAction::note(&format!(
+        "Correct the accessModes of PersistentVolume {volume} to ReadWriteOnce, in its manifest and in the cluster: then Kubernetes keeps the second node away, and multi-attach-guard sees the conflict before it happens."
+    )));
+    Some(Judgement { explanation, steps })
+}
+
+/// Says which node has the disk, and that no other node can have it.
+pub(super) fn attached_to(waiting: &WaitingPod<'_>, node: &Text) -> String {
+    let holder = waiting
+        .holders
+        .iter()
+        .find(|pod| pod.node.as_ref() == Some(node))
+        .map(|pod| format!(" (pod {})", pod.meta.name))
+        .unwrap_or_default();
+    let promise = match waiting.mislabelled() {
+        Some(_) => ", whatever the volume's ReadWriteMany says",
+        None => "",
+    };
+    format!("The disk is attached to {node}{holder}. Its driver cannot attach it twice{promise}.")
+}

@@ -1,0 +1,290 @@
+//! No node that can reach the volume takes the pod.
+
+use std::collections::BTreeSet;
+
+use super::changed::{self, Changed};
+use super::rollout_overlap::{resume_first, revision, undo};
+use super::{Judgement, NAMED, SuggestedAction, describe, wanted};
+use crate::health::Examined;
+use crate::messages::{
+    KEPT_APART, LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
+};
+use crate::told::when;
+use crate::waiting_pod::WaitingPod;
+use engine::analysis::eligibility::Eligibility;
+use engine::model::live_pod::Pod;
+use engine::model::node::{Node, NodeSelector};
+use engine::model::object::{ObjectKind, ObjectRef};
+use engine::model::pod::{HOSTNAME, PodTemplate};
+use engine::model::selector::{Operator, Requirement};
+
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    let others = [TAKEN_BY_ANOTHER_POD, LIMIT_OF_NODES];
+    let is_it = waiting.pod.node.is_none()
+        && waiting.is_said(NODE_CONFLICT)
+        && !others.into_iter().any(|phrase| waiting.is_said(phrase));
+    if !is_it {
+        return None;
+    }
+    let keys: BTreeSet<&str> = waiting
+        .used
+        .reach
+        .iter()
+        .flat_map(|reach| &reach.node_selector_terms)
+        .flat_map(|term| &term.match_expressions)
+        .map(|requirement| requirement.key.as_str())
+        .collect();
+    let columns = Vec::from_iter(keys).join(",");
+    if waiting.is_said(NO_POD_TO_FOLLOW) {
+        return no_node_for_both(waiting, &columns);
+    }
+    let more = [
+        ("why", &*explanation(waiting)),
+        ("columns", &columns),
+        ("no-columns", when(columns.is_empty())),
+        ("cordoned", cordoned(waiting).unwrap_or_default()),
+    ];
+    let mut judgement = waiting.told("no-node-for-volume", &more);
+    judgement.steps.extend(ways_out(waiting));
+    Some(judgement)
+}
+
+/// The name of the volume, or of its claim.
+fn disk<'a>(waiting: &'a WaitingPod<'_>) -> &'a str {
+    waiting.volume.as_deref().unwrap_or(waiting.claim)
+}
+
+/// The pod must follow another one to where its volume cannot be used.
+fn no_node_for_both(waiting: &WaitingPod<'_>, columns: &str) -> Option<Judgement> {
+    let Followed { pod, node, key } = followed_elsewhere(waiting)?;
+    let (kind, name) = pod.workload();
+    let more = [
+        ("columns", columns),
+        ("disk", disk(waiting)),
+        ("place", &place(waiting.used.reach.as_ref()?)),
+        ("followed", &describe(pod)),
+        ("key", key),
+        ("there", node),
+        ("leader", &format!("{kind} {name}")),
+        ("changed", &Changed::behind(waiting.pod, waiting).display_name),
+    ];
+    Some(waiting.told("no-node-for-both", &more))
+}
+
+fn explanation(waiting: &WaitingPod<'_>) -> String {
+    let (pod, disk) = (&waiting.pod.meta.name, disk(waiting));
+    let Some(reach) = &waiting.used.reach else {
+        return format!(
+            "Pod {pod} has no node: its volume can be reached from some nodes only, and none of those takes the pod. Which ones could not be read."
+        );
+    };
+    let place = place(reach);
+    let nodes = nodes_of(waiting);
+    if nodes.is_empty() && waiting.used.keeps_its_node() {
+        return format!(
+            "The data of volume {disk} is on one machine, where {place}, and the cluster has no such node."
+        );
+    }
+    let there = if nodes.is_empty() {
+        "The cluster has no node there.".to_owned()
+    } else {
+        format!(
+            "There {}, and {} the pod.{}",
+            listed(&nodes),
+            if nodes.len() == 1 { "it does not take" } else { "none of them takes" },
+            if shut_out(waiting) {
+                " Its own template keeps it off: nodeSelector, node affinity or missing tolerations."
+            } else {
+                ""
+            }
+        )
+    };
+    format!("Volume {disk} can be used only where {place}, and a volume does not move. {there}")
+}
+
+fn listed(nodes: &BTreeSet<&str>) -> String {
+    let names = nodes.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    match nodes.len() {
+        1 => format!("is node {names}"),
+        ..=NAMED => format!("are nodes {names}"),
+        more => format!("are {more} nodes, {names} among them"),
+    }
+}
+
+/// A selector in words: `topology.kubernetes.io/zone is a or b`.
+fn place(reach: &NodeSelector) -> String {
+    let in_words = |requirement: &Requirement| {
+        let key = &requirement.key;
+        let values =
+            requirement.values.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(" or ");
+        match requirement.operator {
+            Operator::In => format!("{key} is {values}"),
+            Operator::NotIn => format!("{key} is not {values}"),
+            Operator::Exists => format!("{key} is set"),
+            Operator::DoesNotExist => format!("{key} is not set"),
+            _ => format!("{key} compares to {values}"),
+        }
+    };
+    reach
+        .node_selector_terms
+        .iter()
+        .map(|term| {
+            term.match_expressions
+                .iter()
+                .chain(&term.match_fields)
+                .map(in_words)
+                .collect::<Vec<_>>()
+                .join(" and ")
+        })
+        .collect::<Vec<_>>()
+        .join(", or ")
+}
+
+/// The names of the nodes that can reach the volume; all nodes if its reach is not limited.
+pub(super) fn nodes_of<'a>(waiting: &'a WaitingPod<'_>) -> BTreeSet<&'a str> {
+    within_reach(waiting).map(|node| node.metadata.name.as_str()).collect()
+}
+
+fn within_reach<'a>(waiting: &'a WaitingPod<'_>) -> impl Iterator<Item = &'a Node> {
+    let reach = waiting.used.reach.as_ref();
+    waiting
+        .index
+        .facts
+        .objects
+        .view
+        .nodes(None)
+        .filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
+}
+
+/// A pod that the waiting pod must follow, and that is where the volume cannot be used.
+struct Followed<'a> {
+    pod: &'a Pod,
+    node: &'a str,
+    /// The label of nodes by which the two must agree.
+    key: &'a str,
+}
+
+/// The first followed pod, if none of those that the pod may follow is where the volume is.
+fn followed_elsewhere<'a>(waiting: &'a WaitingPod<'_>) -> Option<Followed<'a>> {
+    let facts = waiting.index.facts;
+    waiting.pod.template.affinity.iter().find_map(|term| {
+        let selector = term.label_selector.as_ref()?;
+        let domain = |node: &'a Node| node.metadata.labels.get(&term.topology_key);
+        let there: Vec<&str> = within_reach(waiting).filter_map(domain).collect();
+        let followed = facts.observed.pods.iter().filter(|other| {
+            other.is_living()
+                && other.meta.namespace == waiting.pod.meta.namespace
+                && selector.matches(&other.meta.labels)
+        });
+        let mut elsewhere = None;
+        for pod in followed {
+            let node = facts.objects.view.node(pod.node.as_deref()?).found()?;
+            if domain(node).is_some_and(|value| there.contains(&value)) {
+                return None;
+            }
+            elsewhere = elsewhere.or(Some(Followed {
+                pod,
+                node: &node.metadata.name,
+                key: &term.topology_key,
+            }));
+        }
+        elsewhere
+    })
+}
+
+/// Whether a template admits none of the nodes that can reach the volume.
+fn excludes_all(template: &PodTemplate, waiting: &WaitingPod<'_>) -> bool {
+    let eligibility = Eligibility::new(template, [], waiting.index.facts.objects);
+    let mut nodes = within_reach(waiting).peekable();
+    nodes.peek().is_some() && !nodes.any(|node| eligibility.admits(node))
+}
+
+/// Whether the template of the pod, or the template of its workload now, keeps it off.
+fn shut_out(waiting: &WaitingPod<'_>) -> bool {
+    excludes_all(&waiting.pod.template, waiting)
+        || waiting.workload().is_some_and(|workload| excludes_all(&workload.template, waiting))
+}
+
+/// Whether the workload has been put right since it made the pod.
+fn is_put_right(waiting: &WaitingPod<'_>) -> bool {
+    waiting.workload().is_some_and(|workload| !excludes_all(&workload.template, waiting))
+}
+
+/// The ReplicaSets of a Deployment that was not put right and whose templates are right: `rollout
+/// undo` to any other revision does not help.
+pub(super) fn right_revisions(waiting: &WaitingPod<'_>) -> impl Iterator<Item = ObjectRef> {
+    waiting
+        .workload()
+        .filter(|workload| excludes_all(&workload.template, waiting))
+        .into_iter()
+        .flat_map(|workload| waiting.revisions_of(workload))
+        .filter(|set| !excludes_all(&set.template, waiting))
+        .map(|set| wanted(ObjectKind::Workload(set.kind), &set.metadata))
+}
+
+/// The newest of them.
+fn right_revision(waiting: &WaitingPod<'_>) -> Option<ObjectRef> {
+    right_revisions(waiting).max_by_key(|set| revision(waiting, set))
+}
+
+/// The rules that keep pods apart and hold the pod off.
+fn rules_apart<'a>(waiting: &WaitingPod<'a>) -> BTreeSet<&'a str> {
+    let PodTemplate { anti_affinity, spread, .. } = &waiting.pod.template;
+    let hard = spread.iter().filter(|constraint| !constraint.is_soft);
+    anti_affinity
+        .iter()
+        .map(|term| term.topology_key.as_str())
+        .chain(hard.map(|constraint| constraint.topology_key.as_str()))
+        .filter(|_| waiting.is_said(KEPT_APART))
+        .collect()
+}
+
+fn ways_out(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let changed = Changed::behind(waiting.pod, waiting);
+    let keys = rules_apart(waiting);
+    let keeps_its_node = waiting.used.keeps_its_node();
+    let name = match (shut_out(waiting), keeps_its_node, nodes_of(waiting).is_empty()) {
+        (true, ..) if is_put_right(waiting) => "template-is-right",
+        (true, ..) => match right_revision(waiting) {
+            Some(set) => return roll_back(waiting, &set, &changed),
+            None => "template-keeps-off",
+        },
+        _ if !keys.is_empty() => "kept-apart",
+        (_, true, false) => "machine-full",
+        (_, true, true) => "machine-gone",
+        (_, false, false) => "place-full",
+        (_, false, true) => "place-empty",
+    };
+    // Another node helps only against a rule about nodes, and only if the volume can be used there.
+    let node = if keys.iter().all(|key| *key == HOSTNAME) && !keeps_its_node {
+        "Another node there helps"
+    } else {
+        "Another node there does not help"
+    };
+    let more = [
+        ("changed", &*changed.display_name),
+        ("where", "where the volume is"),
+        ("keys", &Vec::from_iter(keys).join(", ")),
+        ("node-there", node),
+    ];
+    waiting.told(name, &more).steps
+}
+
+/// The rollback to a revision that lets the pod be where its volume is.
+fn roll_back(
+    waiting: &WaitingPod<'_>,
+    set: &ObjectRef,
+    changed: &Changed<'_>,
+) -> Vec<SuggestedAction> {
+    let which = "the newest revision that lets its pods be where the volume is";
+    let cost = "All other changes since then are taken back too.";
+    let way = undo(waiting, set, changed, [which, cost]);
+    let mut steps = changed::with_delivery_steps(waiting, vec![way]);
+    resume_first(waiting, changed, &mut steps);
+    steps
+}
+
+/// A cordoned node that can reach the volume.
+pub(super) fn cordoned<'a>(waiting: &'a WaitingPod<'_>) -> Option<&'a str> {
+    nodes_of(waiting).into_iter().find(|name| Examined::of(waiting.index, name).cordoned)
+}

@@ -1,0 +1,200 @@
+//! A rollout starts the new pod before the old one stops, and the old one keeps the volume.
+//!
+//! The new pod waits for the volume, and the Deployment controller waits for the new pod before it
+//! stops the old one: neither moves again. Other controllers that roll out ReplicaSets, such as
+//! Argo's Rollout, do the same.
+
+use super::changed::{self, Changed, Way};
+use super::{
+    Judgement, Purpose, SuggestedAction, another_storage, describe, limit, reference, whereabouts,
+};
+use crate::waiting_pod::WaitingPod;
+use engine::model::live_pod::Pod;
+use engine::model::metadata::Controller;
+use engine::model::object::{ObjectKind, ObjectRef};
+use engine::model::workload::{Workload, WorkloadKind};
+use engine::remedy;
+use engine::rules::codes;
+
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    let old = old_pod(waiting)?;
+    let explanation = format!(
+        "The rollout of {} waits for pod {} before it stops {}, which is {} and has the volume; {}. Neither moves again.",
+        rolled_out(waiting),
+        waiting.pod.meta.name,
+        describe(old),
+        whereabouts(old),
+        limit(waiting),
+    );
+    Some(Judgement { explanation, steps: end_rollout(waiting, old) })
+}
+
+/// The name of the object that is rolled out, for a sentence.
+pub(super) fn rolled_out(waiting: &WaitingPod<'_>) -> String {
+    match waiting.workload().and_then(owner_of_revision) {
+        Some(owner) => format!("{} {}", owner.kind, owner.name),
+        None => WaitingPod::target_of(waiting.pod),
+    }
+}
+
+/// The pod of another revision that has the volume and is kept until the new one is ready.
+pub(super) fn old_pod<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
+    let (kind, _) = waiting.pod.workload();
+    if kind != WorkloadKind::Deployment.name() {
+        return of_the_same_owner(waiting);
+    }
+    let own = waiting.pod.revision();
+    // If a pod of the same revision has the volume, the rollout is not to blame.
+    if waiting.siblings().any(|other| other.revision() == own) {
+        return None;
+    }
+    if let Some(workload) = waiting.workload() {
+        let room = workload.strategy.room(workload.replicas)?;
+        if room.unavailable >= workload.replicas {
+            return None;
+        }
+    }
+    waiting.siblings().find(|other| other.revision() != own)
+}
+
+/// A pod of another ReplicaSet of the same controller.
+fn of_the_same_owner<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
+    let own = waiting.workload().and_then(owner_of_revision)?;
+    if waiting.siblings().next().is_some() {
+        return None;
+    }
+    waiting
+        .staying()
+        .find(|other| waiting.workload_of(other).and_then(owner_of_revision) == Some(own))
+}
+
+/// The object that a controller rolls out, if the pods of the workload are one revision of it.
+fn owner_of_revision(workload: &Workload) -> Option<&Controller> {
+    let is_revision =
+        matches!(workload.kind, WorkloadKind::ReplicaSet | WorkloadKind::ReplicationController);
+    workload.metadata.controller.as_deref().filter(|_| is_revision)
+}
+
+/// The steps against a rollout that cannot end: take it back, or have the old pod stopped first.
+pub(super) fn end_rollout(waiting: &WaitingPod<'_>, old: &Pod) -> Vec<SuggestedAction> {
+    let changed = Changed::behind(waiting.pod, waiting);
+    if changed.kind != Some(WorkloadKind::Deployment) {
+        return of_another_controller(waiting, &changed);
+    }
+    let ways = replica_set(old)
+        .map(|set| {
+            let cost = "The next rollout ends in the same way until one of the following is done.";
+            undo(waiting, &set, &changed, ["the revision that runs", cost])
+        })
+        .into_iter()
+        .chain(other_strategies(waiting, &changed).unwrap_or_default());
+    let mut steps = changed::with_delivery_steps(waiting, ways.collect());
+    resume_first(waiting, &changed, &mut steps);
+    steps
+}
+
+/// Adds the step without which nothing changes what a paused Deployment runs.
+pub(super) fn resume_first(
+    waiting: &WaitingPod<'_>,
+    changed: &Changed<'_>,
+    steps: &mut Vec<SuggestedAction>,
+) {
+    if waiting.workload().is_some_and(|workload| workload.paused) {
+        // If the manifest pauses the Deployment, its delivery would pause it again and must be
+        // suspended first.
+        let suspended = steps.iter().take_while(|step| step.purpose == Purpose::Before);
+        // A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
+        // `pkg/polymorphichelpers/rollback.go`) and rolls nothing out.
+        let more = [("target", &*changed.name), ("changed", &changed.display_name)];
+        let at = suspended.count();
+        steps.splice(at..at, waiting.told("paused", &more).steps);
+    }
+}
+
+/// The annotation with which the Deployment controller numbers the ReplicaSets
+/// (`RevisionAnnotation` in `pkg/controller/deployment/util`).
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// The output format that shows only that annotation.
+const REVISION_PATH: &str = r"jsonpath={.metadata.annotations.deployment\.kubernetes\.io/revision}";
+
+/// The number of the revision whose pods this ReplicaSet makes.
+pub(super) fn revision(waiting: &WaitingPod<'_>, replica_set: &ObjectRef) -> Option<u64> {
+    let document = waiting.document(replica_set)?;
+    document["metadata"]["annotations"][REVISION].as_str()?.parse().ok()
+}
+
+/// Rolls back to the revision of this ReplicaSet, called `which`, at a further cost. Without a
+/// revision number, kubectl chooses the second newest revision. If several rollouts are stuck, that
+/// revision is stuck as well, and the next undo returns to the newest one (`deploymentRevision` in
+/// `pkg/polymorphichelpers/rollback.go`).
+pub(super) fn undo<'a>(
+    waiting: &WaitingPod<'_>,
+    replica_set: &ObjectRef,
+    changed: &'a Changed<'_>,
+    [which, cost]: [&str; 2],
+) -> Way<'a> {
+    let undo = |number: &str| waiting.in_namespace(&["rollout", "undo", &changed.name, number]);
+    let (command, back) = match revision(waiting, replica_set) {
+        Some(number) => (undo(&format!("--to-revision={number}")), format!(" (number {number})")),
+        None => {
+            let set = format!("replicaset/{}", replica_set.name);
+            let look = waiting.in_namespace(&["get", &set, "-o", REVISION_PATH]);
+            (
+                format!("{}=\"$({look})\"", undo("--to-revision")),
+                "; its number could not be read here, so the command asks for it".to_owned(),
+            )
+        }
+    };
+    changed.change(
+        command,
+        &format!("Nothing stops. The Deployment is taken back to {which}{back}. {cost}"),
+    )
+}
+
+/// The ReplicaSet of a Deployment's pod. Its name consists of the Deployment's name and the pod's
+/// hash.
+pub(super) fn replica_set(pod: &Pod) -> Option<ObjectRef> {
+    let (kind, name) = pod.workload();
+    let hash = pod.revision()?;
+    let set = ObjectKind::Workload(WorkloadKind::ReplicaSet);
+    let is_deployment = kind == WorkloadKind::Deployment.name();
+    is_deployment.then(|| set.reference(&pod.meta.namespace, &format!("{name}-{hash}")))
+}
+
+/// The strategies that stop the old pod first.
+fn other_strategies<'a>(
+    waiting: &WaitingPod<'_>,
+    changed: &'a Changed<'_>,
+) -> Option<Vec<Way<'a>>> {
+    let workload = waiting.workload()?;
+    let document = waiting.document(&reference(waiting.pod)?)?;
+    let ways = ["recreate", "zero-surge"]
+        .into_iter()
+        .filter_map(remedy::named)
+        .filter(|remedy| remedy.suits(codes::ROLLING_UPDATE_OVERLAP, workload.kind))
+        .filter_map(|remedy| {
+            let patch = serde_json::to_string(&remedy.patch(workload, document, None)?).ok()?;
+            Some(changed.change(
+                waiting.in_namespace(&["patch", &changed.name, "--type=json", "-p", &patch]),
+                &format!("The rollout goes on. {}", remedy.cost),
+            ))
+        });
+    Some(ways.collect())
+}
+
+/// The steps for another controller that rolls out ReplicaSets. `status.abort` takes Argo's Rollout
+/// back (`kubectl argo rollouts abort`): its pods are those of the previous revision again, and its
+/// template stays unchanged.
+fn of_another_controller(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<SuggestedAction> {
+    let is_rollout = waiting.workload().and_then(changed::rollout).is_some();
+    let name = if is_rollout { "rollout-of-argo" } else { "rollout-of-another" };
+    let more = [
+        ("target", &*changed.name),
+        ("changed", &changed.display_name),
+        ("rolled-out", &rolled_out(waiting)),
+    ];
+    let mut steps = waiting.told(name, &more).steps;
+    steps.push(another_storage(waiting));
+    steps
+}

@@ -1,0 +1,21 @@
+//! The driver refuses to mount the volume for a second pod, even on the same node.
+
+use super::{Judgement, describe, exclusive_use};
+use crate::waiting_pod::WaitingPod;
+
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    if !waiting.refuses_second_mount() {
+        return None;
+    }
+    let other = match waiting.users().find(|user| user.node == waiting.pod.node) {
+        Some(other) => format!("{} on the same node has it", describe(other)),
+        None => "something on that node still has it".to_owned(),
+    };
+    let refused = waiting.told("second-mount", &[("other", &other)]);
+    Some(match exclusive_use(waiting) {
+        Some(Judgement { explanation, steps }) => {
+            Judgement { explanation: format!("{} {explanation}", refused.explanation), steps }
+        }
+        None => refused,
+    })
+}

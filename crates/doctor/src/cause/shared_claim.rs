@@ -1,0 +1,223 @@
+//! Two workloads use one claim, and their pods are on two nodes.
+
+use serde_json::{Value, json};
+
+use super::changed::{self, Changed, Way};
+use super::scale;
+use super::{
+    Admits, Judgement, another_storage, describe, limit, reference, sentence, whereabouts,
+};
+use crate::waiting_pod::WaitingPod;
+use engine::analysis::AttachConstraint;
+use engine::model::live_pod::Pod;
+use engine::model::metadata::KEDA_PAUSED_REPLICAS;
+use engine::model::pod::HOSTNAME;
+use engine::model::workload::{Workload, WorkloadKind};
+
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    let other = waiting.other_workload()?;
+    let explanation = format!(
+        "{}, and {} {} has it.",
+        sentence(&limit(waiting)),
+        describe(other),
+        whereabouts(other),
+    );
+    let own = Changed::behind(waiting.pod, waiting);
+    let theirs = Changed::behind(other, waiting);
+    // The claim and its data are deleted together with the pod that owns the claim.
+    let owner = waiting.owner_pod();
+    let owns = |pod: &Pod| owner.is_some_and(|owner| pod.meta.name == owner);
+    let mut ways = Vec::new();
+    if !owns(waiting.pod) {
+        let cost = format!(
+            "{} does not run as long as {} has the volume. Nothing that runs is stopped.",
+            own.display_name, theirs.display_name
+        );
+        ways.extend(stop(waiting, waiting.pod, &own, &cost));
+    }
+    ways.extend(together(waiting, other, &own, &theirs));
+    if !owns(other) {
+        let cost = format!(
+            "{} stops, and {} gets the volume once it is gone.",
+            theirs.display_name, own.display_name
+        );
+        ways.extend(stop(waiting, other, &theirs, &cost));
+    }
+    let mut steps = changed::with_delivery_steps(waiting, ways);
+    for changed in [&own, &theirs] {
+        if changed.kind.is_none() && !changed.scales() {
+            steps
+                .extend(waiting.told("owner-unknown", &[("changed", &changed.display_name)]).steps);
+        }
+    }
+    match owner {
+        Some(owner) => {
+            let loser = if owns(other) { &own } else { &theirs };
+            let more = [("owner", owner), ("loser", &loser.display_name)];
+            steps.extend(waiting.told("claim-of-pod", &more).steps);
+        }
+        None => steps.push(another_storage(waiting)),
+    }
+    Some(Judgement { explanation, steps })
+}
+
+/// The way out that stops the pods of a workload, if it is known what its owner does then. KEDA
+/// writes an autoscaler from a ScaledObject but, unlike an autoscaler, also scales up from 0.
+fn stop<'a>(
+    waiting: &WaitingPod<'_>,
+    pod: &Pod,
+    changed: &'a Changed<'_>,
+    cost: &str,
+) -> Option<Way<'a>> {
+    if let Some(target) = scaled_object_of(waiting, pod) {
+        let pause = format!("{KEDA_PAUSED_REPLICAS}=0");
+        let resume =
+            waiting.in_namespace(&["annotate", &target, &format!("{KEDA_PAUSED_REPLICAS}-")]);
+        return Some(changed.change(
+            waiting.in_namespace(&["annotate", &target, &pause, "--overwrite"]),
+            &format!(
+                "{cost} KEDA would scale it up from 0 again, and is paused there until `{resume}`."
+            ),
+        ));
+    }
+    Some(match changed.kind {
+        _ if changed.scales() => changed.change(scale::command(waiting, changed, pod, 0), cost),
+        Some(WorkloadKind::Job) => {
+            let suspend = |suspend: bool| {
+                let patch = json!({"spec": {"suspend": suspend}});
+                waiting.patch(&changed.name, &patch)
+            };
+            changed.change(
+                suspend(true),
+                &format!(
+                    "{cost} It starts again with `{}`, once nobody else has the volume.",
+                    suspend(false)
+                ),
+            )
+        }
+        // A suspended Job would still count as active, and with `concurrencyPolicy: Forbid` the
+        // CronJob would start no other (`syncCronJob` in
+        // `pkg/controller/cronjob/cronjob_controllerv2.go`).
+        Some(WorkloadKind::CronJob) => Way::of(
+            waiting.in_namespace(&["delete", &WaitingPod::target_of(pod)]),
+            &format!("{cost} This run is lost, and the next one starts when it is due."),
+        ),
+        Some(WorkloadKind::Pod) if pod.meta.controller.is_none() => {
+            let lost = format!("{cost} Nothing makes that pod again: keep its manifest first.");
+            changed.change(waiting.delete(pod), &lost)
+        }
+        _ => return None,
+    })
+}
+
+/// The ScaledObject of KEDA that scales the workload of a pod, as kubectl takes it.
+fn scaled_object_of(waiting: &WaitingPod<'_>, pod: &Pod) -> Option<String> {
+    let workload = waiting.workload_of(pod)?;
+    waiting
+        .view()
+        .autoscalers(workload)
+        .into_iter()
+        .find_map(|autoscaler| autoscaler.scaled_object())
+        .map(|name| changed::scaled_object(name))
+}
+
+/// The way out that adds affinity: the pods of the waiting workload follow those that have the
+/// volume.
+fn together<'a>(
+    waiting: &WaitingPod<'_>,
+    other: &Pod,
+    own: &'a Changed<'_>,
+    theirs: &Changed<'_>,
+) -> Option<Way<'a>> {
+    let Replacement { old, starts } = replacement(own, waiting.pod)?;
+    let already = !own.workload?.template.affinity.is_empty();
+    let for_one_pod = matches!(waiting.used.attach_constraint, AttachConstraint::SinglePod)
+        || waiting.refuses_second_mount();
+    if already || for_one_pod {
+        return None;
+    }
+    let admits = Admits::of(own.workload, other.node.as_deref(), waiting);
+    if admits == Admits::No {
+        return None;
+    }
+    let affinity = json!({"podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{
+            "labelSelector": selector(waiting, other, theirs)?,
+            "topologyKey": HOSTNAME,
+        }],
+    }});
+    let pods = own.kind?.pod_spec_path().rsplit('.');
+    let mut spec = json!({ "affinity": affinity });
+    let mut recreated = String::new();
+    if admits == Admits::WithoutSelector {
+        spec["nodeSelector"] = Value::Null;
+        recreated.push_str(" Its nodeSelector, which keeps it off that node, is removed.");
+    }
+    let mut patch = pods.fold(spec, |inner, field| json!({ field: inner }));
+    if own.workload.is_some_and(surges) {
+        // Without this, a new pod could follow another pod than the old one did.
+        patch["spec"]["strategy"] = json!({"type": "Recreate", "rollingUpdate": null});
+        recreated += &format!(
+            " Its strategy becomes Recreate: {} stops before each of its rollouts starts the new pod.",
+            own.display_name
+        );
+    }
+    let patch = waiting.patch(&own.name, &patch);
+    let command = match old {
+        Some(old) => format!("{patch} && {}", waiting.in_namespace(&["delete", &old])),
+        None => patch,
+    };
+    Some(own.change(
+        command,
+        &format!(
+            "Both run, on one node: {} {starts} where {} runs, if that node has room for it, and nowhere else.{recreated}",
+            own.display_name, theirs.display_name
+        ),
+    ))
+}
+
+/// Whether a rollout starts a new pod before it stops an old one.
+fn surges(workload: &Workload) -> bool {
+    workload.kind == WorkloadKind::Deployment
+        && workload.strategy.room(workload.replicas).is_some_and(|room| room.surge > 0)
+}
+
+/// The way in which pods of a changed template replace the waiting ones.
+struct Replacement {
+    /// The object that must be deleted first.
+    old: Option<String>,
+    /// What the workload does then, for a sentence.
+    starts: &'static str,
+}
+
+/// The replacement of the waiting pods, if there is one. A StatefulSet does not replace a pod that is
+/// not ready (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and a Job
+/// keeps the template with which it was created.
+fn replacement(own: &Changed<'_>, pod: &Pod) -> Option<Replacement> {
+    let (old, starts) = match own.kind? {
+        WorkloadKind::Deployment => (None, "restarts"),
+        WorkloadKind::StatefulSet => (Some(format!("pod/{}", pod.meta.name)), "restarts"),
+        WorkloadKind::CronJob => {
+            (Some(WaitingPod::target_of(pod)), "is given up, and the next run starts")
+        }
+        _ => return None,
+    };
+    Some(Replacement { old, starts })
+}
+
+/// A label selector for the pods that have the volume. It must still match after the next upgrade:
+/// the labels of a template change with the version of a chart, but the selector of a workload
+/// never does. The pods of a Job end, so there would be nothing to follow.
+fn selector(waiting: &WaitingPod<'_>, other: &Pod, theirs: &Changed<'_>) -> Option<Value> {
+    match theirs.kind? {
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
+            let document = waiting.document(&reference(other)?)?;
+            document.pointer("/spec/selector").cloned()
+        }
+        WorkloadKind::Pod => {
+            let labels = &waiting.workload_of(other)?.template.labels;
+            (!labels.is_empty()).then(|| json!({"matchLabels": labels}))
+        }
+        _ => None,
+    }
+}

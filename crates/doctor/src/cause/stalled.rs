@@ -1,0 +1,107 @@
+//! The volume is overdue, and no message says why.
+//!
+//! This resembles `delay`, but the time for a delay is over.
+
+use super::delay::{FORCED, SLOW};
+use super::{Judgement, describe};
+use crate::health::{Examined, Health};
+use crate::span::span;
+use crate::waiting_pod::WaitingPod;
+use engine::model::volume_attachment::VolumeAttachment;
+
+pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+    if let Some((pod, late)) = waiting.overdue_pod() {
+        let next = if waiting.pod.is_ending() {
+            " The next pod is not created until it is gone."
+        } else {
+            ""
+        };
+        let unready = pod
+            .node
+            .as_deref()
+            .filter(|node| Examined::of(waiting.index, node).health == Health::NotReady)
+            .map(|node| {
+                format!(
+                    " Node {node} is not Ready: its kubelet may end no pod before that is mended."
+                )
+            });
+        let more = [
+            ("holder", &*describe(pod)),
+            ("holding", &pod.meta.name),
+            ("late", &span(late)),
+            ("unready", &unready.unwrap_or_default()),
+            ("next", next),
+        ];
+        return Some(waiting.told("stalled-pod", &more));
+    }
+    if !waiting.holders.is_empty() {
+        return None;
+    }
+    let silent = waiting
+        .foreign_attachments()
+        .chain(waiting.own_attachment())
+        .find_map(|attachment| Some((attachment, silent(waiting, attachment)?)));
+    if let Some((attachment, for_seconds)) = silent {
+        let verb = if attachment.metadata.is_being_deleted() {
+            "detach the volume from"
+        } else {
+            "attach the volume to"
+        };
+        let more = [
+            ("since", &*span(for_seconds)),
+            ("verb", verb),
+            ("there", &attachment.node),
+            ("attachment", &attachment.metadata.name),
+        ];
+        return Some(waiting.told("stalled-driver", &more));
+    }
+    let waited = waiting.waited()?;
+    if waited > SLOW && is_attached_by_nobody(waiting) {
+        return Some(waiting.told("stalled-unattached", &[]));
+    }
+    // Nodes that keep a volume that none of their pods uses.
+    waiting
+        .foreign_attachments()
+        .filter(|attachment| attachment.is_settled() && !is_used(waiting, attachment))
+        .find_map(|attachment| never_detached(waiting, &attachment.node, waited))
+}
+
+/// Explains why a node keeps a volume that none of its pods uses, if it keeps it for too long.
+fn never_detached(waiting: &WaitingPod<'_>, node: &str, waited: i64) -> Option<Judgement> {
+    let examined = Examined::of(waiting.index, node);
+    let name = match examined.health {
+        Health::Alive if waited > SLOW => "stalled-mounted",
+        Health::NotReady if waited > FORCED => "stalled-unready",
+        _ => return None,
+    };
+    let outlook = examined.outlook(waiting.index.facts);
+    Some(waiting.told(name, &[("there", node), ("outlook", outlook)]))
+}
+
+/// The number of seconds for which the driver has reported nothing of the attachment, if that is
+/// too long.
+fn silent(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> Option<i64> {
+    let meta = &attachment.metadata;
+    let is_reported = attachment.attach_error.is_some() || attachment.detach_error.is_some();
+    let since = match (meta.deletion_timestamp, attachment.attached) {
+        (Some(deleted), _) => deleted,
+        (None, false) => meta.created()?,
+        (None, true) => return None,
+    };
+    let for_seconds = waiting.index.facts.now.as_second() - since.as_second();
+    (for_seconds > SLOW && !is_reported).then_some(for_seconds)
+}
+
+/// Whether the volume has no attachment, although all attachments can be seen.
+fn is_attached_by_nobody(waiting: &WaitingPod<'_>) -> bool {
+    waiting.is_csi()
+        && waiting.is_attached()
+        && waiting.index.facts.observed.has_read("volumeattachments")
+        && waiting.shown_attachments().next().is_none()
+        && waiting.pod.node.is_some()
+}
+
+/// Whether a pod on the node of the attachment uses the volume.
+fn is_used(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> bool {
+    waiting.users().any(|user| user.node.as_ref() == Some(&attachment.node))
+}
