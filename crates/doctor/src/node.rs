@@ -52,18 +52,18 @@ pub fn node(facts: DiagnosisInput<'_>, name: &str) -> Option<NodeEntry> {
             .filter(|pod| has(pod, &attachment.volume))
             .map(|pod| format!("{} in {}", describe(pod), pod.meta.namespace))
             .collect();
-        let state = match (attachment.metadata.is_being_deleted(), attachment.attached) {
-            (true, _) => "is being detached",
-            (false, true) => "is attached",
-            (false, false) => "is being attached",
-        };
         let who = match users.as_slice() {
             [] => "no pod of the node that was read uses it".to_owned(),
             users => format!("{} has it", users.join(" and ")),
         };
         let error = attachment.detach_error.as_ref();
         let error = error.map(|said| format!(" The driver says: \"{said}\"."));
-        format!("Volume {} {state}; {who}.{}", attachment.volume, error.unwrap_or_default())
+        format!(
+            "Volume {} is {}; {who}.{}",
+            attachment.volume,
+            state(attachment),
+            error.unwrap_or_default()
+        )
     });
     let is_attached =
         |pod: &&Pod| attachments.iter().any(|attachment| has(pod, &attachment.volume));
@@ -82,6 +82,15 @@ pub fn node(facts: DiagnosisInput<'_>, name: &str) -> Option<NodeEntry> {
     let volumes: Vec<String> = attached.chain(mounted).chain(kubelet).collect();
     let way_out = (!volumes.is_empty()).then(|| way_out(facts, &node, !pods.is_empty()));
     Some(NodeEntry { node, volumes, way_out })
+}
+
+/// The state of an attachment, after "is".
+pub(super) const fn state(attachment: &VolumeAttachment) -> &'static str {
+    match (attachment.metadata.is_being_deleted(), attachment.attached) {
+        (true, _) => "being detached",
+        (false, true) => "attached",
+        (false, false) => "being attached",
+    }
 }
 
 /// How to empty the node. Nothing that is safe on a live machine only is advised for another one.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::cause::{FORCED, NAMED, SLOW, describe};
+use super::cause::{FORCED, NAMED, describe};
 use super::command;
 use super::diagnosis::DiagnosisInput;
 use super::health::{Examined, Health};
 use super::index::Index;
+use super::node::state;
 use super::span::span;
 use engine::model::Text;
 use engine::model::live_pod::Pod;
@@ -72,70 +73,66 @@ fn kept_claims(facts: DiagnosisInput<'_>) -> impl Iterator<Item = Remark> {
     })
 }
 
-/// Attachments that no pod needs, with their claims.
-type Kept<'a> = Vec<(&'a VolumeAttachment, &'a ClaimRef)>;
-
-/// A remark for each node that keeps volumes for longer than a detach takes.
-fn kept_attachments(index: &Index<'_>) -> Vec<Remark> {
-    let facts = index.facts;
-    let mut nodes: BTreeMap<&str, Kept<'_>> = BTreeMap::new();
-    let attachments = &facts.observed.attachments;
-    for attachment in attachments.iter().filter(|_| facts.observed.has_read("pods")) {
-        if let Some(claim) = claim_without_pods(index, attachment) {
-            nodes.entry(&attachment.node).or_default().push((attachment, claim));
-        }
-    }
-    nodes.into_iter().filter_map(|(node, kept)| on_node(index, node, kept)).collect()
+/// A volume that stays attached although no pod needs it.
+struct Kept<'a> {
+    attachment: &'a VolumeAttachment,
+    claim: &'a ClaimRef,
+    /// The number of seconds since it was attached, or since its detach began.
+    seconds: i64,
 }
 
-fn on_node(index: &Index<'_>, name: &str, mut kept: Kept<'_>) -> Option<Remark> {
-    let facts = index.facts;
+impl<'a> Kept<'a> {
+    /// The volume, if it stays for longer than a detach takes, even by force.
+    fn of(attachment: &'a VolumeAttachment, index: &Index<'a>) -> Option<Self> {
+        let metadata = &attachment.metadata;
+        let since = metadata.deletion_timestamp.or_else(|| metadata.created())?;
+        let seconds = index.facts.now.as_second() - since.as_second();
+        let claim = claim_without_pods(index, attachment).filter(|_| seconds > FORCED)?;
+        Some(Kept { attachment, claim, seconds })
+    }
+}
+
+/// A remark for each node that keeps volumes.
+fn kept_attachments(index: &Index<'_>) -> Vec<Remark> {
+    let observed = index.facts.observed;
+    let mut nodes: BTreeMap<&str, Vec<Kept<'_>>> = BTreeMap::new();
+    let attachments = observed.attachments.iter().filter(|_| observed.has_read("pods"));
+    for kept in attachments.filter_map(|attachment| Kept::of(attachment, index)) {
+        nodes.entry(&kept.attachment.node).or_default().push(kept);
+    }
+    nodes.into_iter().filter_map(|(node, kept)| on_node(index, node, &kept)).collect()
+}
+
+fn on_node(index: &Index<'_>, name: &str, kept: &[Kept<'_>]) -> Option<Remark> {
     let node = Examined::of(index, name);
-    let (state, limit) = match node.health {
-        Health::Alive => ("is Ready", SLOW),
-        Health::NotReady => ("is not Ready", FORCED),
-        Health::Lost => ("does not answer", FORCED),
-        Health::Gone => ("no longer exists", FORCED),
+    let health = match node.health {
+        Health::Alive => "is Ready",
+        Health::NotReady => "is not Ready",
+        Health::Lost => "does not answer",
+        Health::Gone => "no longer exists",
         Health::Unknown => return None,
     };
-    let age = |attachment: &VolumeAttachment| {
-        let meta = &attachment.metadata;
-        let since = meta.deletion_timestamp.or_else(|| meta.created())?;
-        Some(facts.now.as_second() - since.as_second()).filter(|seconds| *seconds > limit)
+    let in_words = |Kept { attachment, claim, seconds }: &Kept<'_>| {
+        let claim = format!("{}/{}", claim.namespace, claim.name);
+        let (is, since) = (state(attachment), span(*seconds));
+        format!("volume {} of claim {claim} ({is} for {since})", attachment.volume)
     };
-    kept.retain(|(attachment, _)| age(attachment).is_some());
-    let in_words = |(attachment, claim): &(&VolumeAttachment, &ClaimRef)| {
-        let age = span(age(attachment).unwrap_or_default());
-        let is = match (attachment.metadata.is_being_deleted(), attachment.attached) {
-            (true, _) => format!("being detached for {age}"),
-            (false, true) => format!("attached {age} ago"),
-            (false, false) => format!("being attached for {age}"),
-        };
-        let said = attachment.detach_error.as_ref();
-        format!(
-            "volume {} of claim {}/{} ({is}{})",
-            attachment.volume,
-            claim.namespace,
-            claim.name,
-            said.map(|words| format!("; the driver says: \"{words}\"")).unwrap_or_default()
-        )
-    };
-    let more = kept.len().checked_sub(NAMED).filter(|more| *more > 0);
-    let named = kept.iter().take(NAMED).map(in_words);
-    let list: Vec<String> = named.chain(more.map(|more| format!("{more} more"))).collect();
+    let more = kept.len().saturating_sub(NAMED);
+    let list: Vec<String> = kept
+        .iter()
+        .take(NAMED)
+        .map(in_words)
+        .chain((more > 0).then(|| format!("{more} more")))
+        .collect();
     let target = format!("node/{name}");
-    (!kept.is_empty()).then(|| Remark {
-        text: format!(
-            "Node {name} {state}, and no pod needs what is attached to it: {}. {} `{}` says what to do.",
-            list.join(", "),
-            node.outlook(facts),
-            command::own(facts.kubectl, &["diagnose", &target])
-        ),
-        about: kept
-            .iter()
-            .flat_map(|(attachment, claim)| [attachment.volume.clone(), claim.name.clone()])
-            .collect(),
-    })
+    let text = format!(
+        "Node {name} {health}, and no pod needs what is attached to it: {}. {} `{}` says what to do.",
+        list.join(", "),
+        node.outlook(index.facts),
+        command::own(index.facts.kubectl, &["diagnose", &target])
+    );
+    let names = |kept: &Kept<'_>| [kept.attachment.volume.clone(), kept.claim.name.clone()];
+    Some(Remark { about: kept.iter().flat_map(names).collect(), text })
 }
 
 /// The claim of the attached volume, if no pod needs the volume on that node: none is there, and

@@ -26,6 +26,7 @@ struct Told {
 struct Step {
     #[serde(rename = "if")]
     condition: Option<String>,
+    unless: Option<String>,
     purpose: Purpose,
     command: Option<String>,
     text: String,
@@ -48,9 +49,11 @@ pub(super) const fn when(holds: bool) -> &'static str {
 impl WaitingPod<'_> {
     /// The judgement with this name. A step is left out if it needs a value that is empty.
     pub(super) fn told(&self, name: &str, more: &[(&str, &str)]) -> Judgement {
+        let Some(told) = JUDGEMENTS.get(name) else {
+            return Judgement::default();
+        };
+        let kind = self.workload().map(|workload| workload.kind);
         let is_of_set = self.pod.workload().0 == WorkloadKind::StatefulSet.name();
-        let (is_made, may_move) =
-            (is_made_again(self.pod), may_move(self, self.workload().map(|known| known.kind)));
         let mut values = Values::from([
             ("namespace", self.pod.meta.namespace.as_str()),
             ("pod", &self.pod.meta.name),
@@ -59,37 +62,33 @@ impl WaitingPod<'_> {
             ("node", self.pod.node.as_deref().unwrap_or_default()),
             ("driver", self.driver()),
             ("until", if self.pod.is_ending() { "delete" } else { "condition=Ready" }),
-            ("made-again", when(is_made)),
-            ("not-made-again", when(!is_made)),
-            ("may-move", when(may_move)),
+            ("made-again", when(is_made_again(self.pod))),
+            ("may-move", when(may_move(self, kind))),
             ("of-set", when(is_of_set)),
-            ("not-of-set", when(!is_of_set)),
         ]);
         values.extend(more.iter().copied());
-        let Some(told) = JUDGEMENTS.get(name) else {
-            return Judgement::default();
-        };
-        Judgement {
-            explanation: filled(&told.because, &values).unwrap_or_default(),
-            steps: told.steps.iter().filter_map(|step| self.step(step, &values)).collect(),
-        }
+        let explanation = filled(&told.because, &values).unwrap_or_default();
+        values.retain(|_, value| !value.is_empty());
+        let kubectl = self.index.facts.kubectl;
+        let steps = told.steps.iter().filter_map(|step| step.in_full(kubectl, &values)).collect();
+        Judgement { explanation, steps }
     }
+}
 
-    fn step(&self, step: &Step, values: &Values<'_>) -> Option<SuggestedAction> {
-        let known: Values<'_> =
-            values.iter().filter(|(_, value)| !value.is_empty()).map(|(k, v)| (*k, *v)).collect();
-        if step.condition.as_ref().is_some_and(|name| !known.contains_key(name.as_str())) {
+impl Step {
+    /// The step with these values; `None` if it is left out.
+    fn in_full(&self, kubectl: &str, values: &Values<'_>) -> Option<SuggestedAction> {
+        let has = |name: &String| values.contains_key(name.as_str());
+        if self.unless.as_ref().is_some_and(has) || !self.condition.as_ref().is_none_or(has) {
             return None;
         }
-        let words = step.command.iter().flat_map(|command| command.split(' '));
-        let words: Vec<String> = words.map(|word| filled(word, &known)).collect::<Option<_>>()?;
-        let kubectl = self.index.facts.kubectl;
-        let command = match words.split_first() {
-            None => None,
-            Some((program, rest)) if program == command::OWN => Some(command::own(kubectl, rest)),
-            Some(_) => Some(command::line(kubectl, &words)),
-        };
-        Some(SuggestedAction { purpose: step.purpose, command, text: filled(&step.text, &known)? })
+        let words = self.command.iter().flat_map(|command| command.split(' '));
+        let words: Vec<String> = words.map(|word| filled(word, values)).collect::<Option<_>>()?;
+        let command = words.split_first().map(|(first, rest)| match first.as_str() {
+            command::OWN => command::own(kubectl, rest),
+            _ => command::line(kubectl, &words),
+        });
+        Some(SuggestedAction { purpose: self.purpose, command, text: filled(&self.text, values)? })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 
 /// The number of seconds for which a delay is normal: drivers attach and detach within seconds.
-pub(crate) const SLOW: i64 = 300;
+pub(super) const SLOW: i64 = 300;
 
 /// The number of seconds after which the attach-detach controller has detached by force from a node
 /// that is not Ready: 6 minutes (`ReconcilerMaxWaitForUnmountDuration` in
@@ -21,14 +21,25 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if is_over(waiting) || (has_word && !(is_expected && waiting.is_certain)) {
         return None;
     }
+    let now = waiting.index.facts.now.as_second();
     let waited = span(waiting.waited().unwrap_or_default());
-    let name = if waiting.volume_of_another_claim().is_some() { "delay-asked" } else { "delay" };
+    let holder = holder(waiting);
+    let due = holder.and_then(|pod| pod.meta.deletion_timestamp);
+    let attachment = waiting.foreign_attachments().chain(waiting.own_attachment()).next();
+    let there = attachment.map(|attachment| attachment.node.as_str()).unwrap_or_default();
+    let since = attachment.and_then(|attachment| attachment.metadata.deletion_timestamp);
+    let owner = holder.map(|pod| pod.workload()).map(|(kind, name)| format!("{kind} {name}"));
     let more = [
-        ("reason", &*reason(waiting)),
-        ("waited", &waited),
-        ("there", unready_node(waiting).unwrap_or_default()),
+        ("waited", &*waited),
+        ("holder", &holder.map(describe).unwrap_or_default()),
+        ("owner", &owner.unwrap_or_default()),
+        ("left", &due.map(|due| span(due.as_second() - now)).unwrap_or_default()),
+        ("there", there),
+        ("since", &since.map(|since| span(now - since.as_second())).unwrap_or_default()),
+        ("outlook", Examined::of(waiting.index, there).outlook(waiting.index.facts)),
+        ("unready", unready_node(waiting).unwrap_or_default()),
     ];
-    let mut judgement = waiting.told(name, &more);
+    let mut judgement = waiting.told(stage(waiting), &more);
     judgement.steps.extend(runs_to_its_end(waiting).map(|_| another_storage(waiting)));
     Some(judgement)
 }
@@ -53,100 +64,51 @@ pub(super) fn is_over(waiting: &WaitingPod<'_>) -> bool {
     last.is_some_and(|last| waiting.index.facts.now.as_second() - last.as_second() > limit)
 }
 
-fn reason(waiting: &WaitingPod<'_>) -> String {
-    let claim = waiting.claim;
-    if let Some(volume) = waiting.volume_of_another_claim() {
-        return format!(
-            "Kubernetes has not said yet whether claim \"{claim}\" gets PersistentVolume {}, which was bound to another claim.",
-            volume.metadata.name
-        );
+/// The pod with which the volume is: one that stays, or one that is about to go.
+fn holder<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
+    runs_to_its_end(waiting)
+        .or_else(|| waiting.staying().next())
+        .or_else(|| waiting.holders.first().copied())
+}
+
+/// How far the volume has come, as the name of the judgement.
+fn stage(waiting: &WaitingPod<'_>) -> &'static str {
+    if waiting.volume_of_another_claim().is_some() {
+        return "delay-asked";
     }
-    if let Some(volume) = waiting.unbound_volume() {
-        return format!(
-            "Claim \"{claim}\" is about to be bound to PersistentVolume {}.",
-            volume.metadata.name
-        );
+    if waiting.unbound_volume().is_some() {
+        return "delay-binding";
     }
     if waiting.has_no_volume() {
-        return format!("Claim \"{claim}\" has no volume yet; its provisioner is making one.");
+        return "delay-provisioning";
     }
-    if let Some(other) = runs_to_its_end(waiting) {
-        return format!(
-            "The volume is with {}, which runs to its end (its restartPolicy is not Always), and this pod gets it then. Nothing else is known here about {} {}.",
-            describe(other),
-            other.workload().0,
-            other.workload().1
-        );
-    }
-    if let Some(old) = waiting.staying().next() {
-        return format!(
-            "The volume is with {}, which its controller is about to stop.",
-            describe(old)
-        );
-    }
-    let now = waiting.index.facts.now.as_second();
-    if let Some(old) = waiting.holders.first() {
-        let left = old.meta.deletion_timestamp.map(|due| due.as_second() - now);
-        return match left {
-            Some(left @ 0..) => format!(
-                "The volume is with {}, which is terminating and has up to {} left.",
-                describe(old),
-                span(left)
-            ),
-            _ => format!(
-                "The volume is with {}, which is terminating and should be gone shortly.",
-                describe(old)
-            ),
+    if let Some(holder) = holder(waiting) {
+        return match holder.meta.deletion_timestamp {
+            _ if runs_to_its_end(waiting).is_some() => "delay-until-end",
+            None => "delay-until-stop",
+            Some(due) if due >= waiting.index.facts.now => "delay-until-gone",
+            Some(_) => "delay-gone-shortly",
         };
     }
-    let Some(attachment) = waiting.foreign_attachments().next() else {
-        return arriving(waiting);
-    };
-    let node = &attachment.node;
-    match attachment.metadata.deletion_timestamp {
-        Some(since) => format!(
-            "No pod uses the volume on node {node} any more, and the driver has been detaching it for {}.",
-            span(now - since.as_second())
-        ),
-        None if unready_node(waiting).is_some() => format!(
-            "No pod uses the volume on node {node} any more, but that node is not Ready and may not have unmounted it. {}",
-            Examined::of(waiting.index, node).outlook(waiting.index.facts)
-        ),
-        None => format!(
-            "No pod seems to use the volume on node {node}; it is detached as soon as the kubelet there has unmounted it."
-        ),
+    if let Some(attachment) = waiting.foreign_attachments().next() {
+        return match attachment.metadata.deletion_timestamp {
+            Some(_) => "delay-detaching",
+            None if unready_node(waiting).is_some() => "delay-unready",
+            None => "delay-unmounting",
+        };
+    }
+    match (waiting.own_attachment(), &waiting.pod.node) {
+        (Some(own), _) if own.metadata.is_being_deleted() => "delay-detaching-here",
+        (Some(own), _) if !own.is_settled() => "delay-attaching",
+        (None, None) => "delay-unscheduled",
+        (None, Some(_)) if waiting.is_attached() => "delay-unattached",
+        _ => "delay-mounting",
     }
 }
 
 /// A pod of the same owner, of a kind that is not known, that has the volume until it ends.
 fn runs_to_its_end<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
     waiting.siblings().find(|other| other.template.ends && !is_made_again(other))
-}
-
-/// Describes the progress of a volume that nothing else holds on its way to the pod's node.
-fn arriving(waiting: &WaitingPod<'_>) -> String {
-    match waiting.own_attachment() {
-        Some(own) if own.metadata.is_being_deleted() => format!(
-            "The driver is detaching the volume from node {}, where an earlier pod had it, and attaches it again for this one.",
-            own.node
-        ),
-        Some(own) if own.is_settled() => mounting(&own.node),
-        Some(own) => format!(
-            "Nobody else has the volume, and the driver is attaching it to node {}.",
-            own.node
-        ),
-        None => match &waiting.pod.node {
-            None => "The scheduler has yet to choose a node for the pod.".to_owned(),
-            Some(node) if !waiting.is_attached() => mounting(node),
-            Some(_) => "Nobody else has the volume; it is yet to be attached.".to_owned(),
-        },
-    }
-}
-
-fn mounting(node: &str) -> String {
-    format!(
-        "The volume is there for node {node}, whose kubelet mounts it and starts the containers."
-    )
 }
 
 /// The node that is not Ready and from which Kubernetes will detach the volume by force.

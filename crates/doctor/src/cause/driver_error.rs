@@ -15,14 +15,9 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if fault.verb != DETACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
         return Some(waiting.told("driver-missing", &[("there", fault.node), ("said", said)]));
     }
-    let driver = waiting.driver();
-    let (who, attached, log) = match fault.verb {
-        MOUNT => (
-            "kubelet",
-            "The volume is attached, but the ",
-            format!("{driver}'s node plugin on {}", fault.node),
-        ),
-        _ => ("driver", "The ", format!("{driver}'s controller, in the container csi-attacher")),
+    let (name, log) = match fault.verb {
+        MOUNT => ("mount-error", format!("node plugin on {}", fault.node)),
+        _ => ("driver-error", "controller, in the container csi-attacher".to_owned()),
     };
     let is_back = fault.verb == DETACH && waiting.pod.node.as_deref() == Some(fault.node);
     let back = if is_back {
@@ -38,8 +33,6 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let attachment = fault.attachment.map(|found| found.metadata.name.as_str()).unwrap_or_default();
     let is_gone = Examined::of(waiting.index, fault.node).health == Health::Gone;
     let more = [
-        ("attached", attached),
-        ("reporter", who),
         ("verb", fault.verb),
         ("there", fault.node),
         ("said", said),
@@ -47,12 +40,11 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         ("advice", &advice),
         ("log", &log),
         ("attachment", attachment),
-        ("no-attachment", when(attachment.is_empty())),
         ("gone", when(is_gone && fault.verb == DETACH)),
         ("here-again", when(is_back)),
         ("remove", &remove(waiting, attachment)),
     ];
-    Some(waiting.told("driver-error", &more))
+    Some(waiting.told(name, &more))
 }
 
 /// The command that removes an attachment for which the driver can do nothing any more.

@@ -9,7 +9,6 @@ use crate::health::Examined;
 use crate::messages::{
     KEPT_APART, LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
 };
-use crate::told::when;
 use crate::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 use engine::model::live_pod::Pod;
@@ -38,13 +37,29 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if waiting.is_said(NO_POD_TO_FOLLOW) {
         return no_node_for_both(waiting, &columns);
     }
+    let nodes = nodes_of(waiting);
+    let name = match &waiting.used.reach {
+        None => "no-node-unread",
+        Some(_) if !nodes.is_empty() => "no-node-for-volume",
+        Some(_) if waiting.used.keeps_its_node() => "no-machine-for-volume",
+        Some(_) => "no-node-there",
+    };
+    let taken = if nodes.len() == 1 { "it does not take" } else { "none of them takes" };
+    let by_template = if shut_out(waiting) {
+        " Its own template keeps it off: nodeSelector, node affinity or missing tolerations."
+    } else {
+        ""
+    };
     let more = [
-        ("why", &*explanation(waiting)),
+        ("disk", disk(waiting)),
+        ("place", &waiting.used.reach.as_ref().map(place).unwrap_or_default()),
+        ("nodes", &listed(&nodes)),
+        ("taken", taken),
+        ("by-template", by_template),
         ("columns", &columns),
-        ("no-columns", when(columns.is_empty())),
         ("cordoned", cordoned(waiting).unwrap_or_default()),
     ];
-    let mut judgement = waiting.told("no-node-for-volume", &more);
+    let mut judgement = waiting.told(name, &more);
     judgement.steps.extend(ways_out(waiting));
     Some(judgement)
 }
@@ -69,37 +84,6 @@ fn no_node_for_both(waiting: &WaitingPod<'_>, columns: &str) -> Option<Judgement
         ("changed", &Changed::behind(waiting.pod, waiting).display_name),
     ];
     Some(waiting.told("no-node-for-both", &more))
-}
-
-fn explanation(waiting: &WaitingPod<'_>) -> String {
-    let (pod, disk) = (&waiting.pod.meta.name, disk(waiting));
-    let Some(reach) = &waiting.used.reach else {
-        return format!(
-            "Pod {pod} has no node: its volume can be reached from some nodes only, and none of those takes the pod. Which ones could not be read."
-        );
-    };
-    let place = place(reach);
-    let nodes = nodes_of(waiting);
-    if nodes.is_empty() && waiting.used.keeps_its_node() {
-        return format!(
-            "The data of volume {disk} is on one machine, where {place}, and the cluster has no such node."
-        );
-    }
-    let there = if nodes.is_empty() {
-        "The cluster has no node there.".to_owned()
-    } else {
-        format!(
-            "There {}, and {} the pod.{}",
-            listed(&nodes),
-            if nodes.len() == 1 { "it does not take" } else { "none of them takes" },
-            if shut_out(waiting) {
-                " Its own template keeps it off: nodeSelector, node affinity or missing tolerations."
-            } else {
-                ""
-            }
-        )
-    };
-    format!("Volume {disk} can be used only where {place}, and a volume does not move. {there}")
 }
 
 fn listed(nodes: &BTreeSet<&str>) -> String {

@@ -110,8 +110,7 @@ pub(crate) fn taint_command(kubectl: &str, name: &str) -> String {
 fn steps(waiting: &WaitingPod<'_>, node: &Examined) -> Vec<SuggestedAction> {
     let is_given_up = node.health == Health::Gone || node.out_of_service;
     let stay = users(waiting, node).filter(|pod| stays(pod)).flat_map(|pod| {
-        let is_last = [("last", when(is_given_up)), ("not-last", when(!is_given_up))];
-        let more = [&is_last[..], &[("staying", &pod.meta.name)]].concat();
+        let more = [("staying", pod.meta.name.as_str()), ("last", when(is_given_up))];
         waiting.told("pod-stays", &more).steps
     });
     if is_given_up {

@@ -78,9 +78,7 @@ fn of_another(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
         }
         None => ("claim-of-taken-volume", "another claim".to_owned()),
     };
-    let is_lost = is_lost(waiting);
-    let more = [("owner", &*owner), ("lost", when(is_lost)), ("not-lost", when(!is_lost))];
-    waiting.told(name, &more)
+    waiting.told(name, &[("owner", &owner), ("lost", when(is_lost(waiting)))])
 }
 
 /// The claim requests this volume, but is not bound to it.
