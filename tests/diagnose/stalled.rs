@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use crate::harness::NodeSpec;
 use crate::harness::fake_nodes::HANGS;
 use crate::incident::{self, Incident, beside_web, deployment, merged, on, workload};
-use crate::printed::between_backticks;
 use crate::rollouts::set_image;
 
 /// A strategy that replaces each pod by the next one and never has two.
@@ -43,8 +42,8 @@ pub(crate) fn a_volume_that_stays_mounted(incident: &Incident) {
     let report: Value = serde_json::from_str(&incident.printed(&audit)).unwrap();
     let said = report["notices"].to_string();
     assert!(said.contains("and no pod needs what is attached to it"), "{report:#}");
-    let of_node = between_backticks(&said).into_iter().find(|printed| printed.contains("node/"));
-    let left = incident.look(&of_node.unwrap());
+    let of_node = said.split('`').find(|part| part.contains(" node/")).unwrap();
+    let left = incident.look(of_node);
     assert!(left.contains("Volumes are left on"), "{left}");
     incident.kubectl(&["scale", "deployment/web", "--replicas=1"]);
     let again = incident.until("delay");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cause::{FORCED, NAMED, describe};
+use super::cause::{FORCED, NAMED, SLOW, describe};
 use super::command;
 use super::diagnosis::DiagnosisInput;
 use super::health::{Examined, Health};
@@ -82,12 +82,14 @@ struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    /// The volume, if it stays for longer than a detach takes, even by force.
+    /// The volume, if it stays for longer than a detach takes, from a lost node by force.
     fn of(attachment: &'a VolumeAttachment, index: &Index<'a>) -> Option<Self> {
         let metadata = &attachment.metadata;
         let since = metadata.deletion_timestamp.or_else(|| metadata.created())?;
         let seconds = index.facts.now.as_second() - since.as_second();
-        let claim = claim_without_pods(index, attachment).filter(|_| seconds > FORCED)?;
+        let is_alive = Examined::of(index, &attachment.node).health == Health::Alive;
+        let limit = if is_alive { SLOW } else { FORCED };
+        let claim = claim_without_pods(index, attachment).filter(|_| seconds > limit)?;
         Some(Kept { attachment, claim, seconds })
     }
 }
@@ -131,7 +133,8 @@ fn on_node(index: &Index<'_>, name: &str, kept: &[Kept<'_>]) -> Option<Remark> {
         node.outlook(index.facts),
         command::own(index.facts.kubectl, &["diagnose", &target])
     );
-    let names = |kept: &Kept<'_>| [kept.attachment.volume.clone(), kept.claim.name.clone()];
+    let names =
+        |Kept { attachment, claim, .. }: &Kept<'_>| [attachment.volume.clone(), claim.name.clone()];
     Some(Remark { about: kept.iter().flat_map(names).collect(), text })
 }
 
@@ -160,7 +163,7 @@ fn claim_without_pods<'a>(
                     .into_iter()
                     .any(|user| user.kind != WorkloadKind::CronJob && user.has_pods())
         };
-        is_read && !pods.iter().any(|pod| needs(pod)) && !has_next()
+        is_read && !pods.iter().any(needs) && !has_next()
     };
     let mut twins = view.twins(volume).into_iter().filter_map(|twin| twin.spec.claim_ref.as_ref());
     volume.spec.claim_ref.as_ref().filter(|claim| is_free(claim) && twins.all(is_free))

@@ -7,7 +7,7 @@ use crate::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 
 /// The number of seconds for which a delay is normal: drivers attach and detach within seconds.
-pub(super) const SLOW: i64 = 300;
+pub(crate) const SLOW: i64 = 300;
 
 /// The number of seconds after which the attach-detach controller has detached by force from a node
 /// that is not Ready: 6 minutes (`ReconcilerMaxWaitForUnmountDuration` in
@@ -28,7 +28,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let attachment = waiting.foreign_attachments().chain(waiting.own_attachment()).next();
     let there = attachment.map(|attachment| attachment.node.as_str()).unwrap_or_default();
     let since = attachment.and_then(|attachment| attachment.metadata.deletion_timestamp);
-    let owner = holder.map(|pod| pod.workload()).map(|(kind, name)| format!("{kind} {name}"));
+    let owner = holder.map(Pod::workload).map(|(kind, name)| format!("{kind} {name}"));
     let more = [
         ("waited", &*waited),
         ("holder", &holder.map(describe).unwrap_or_default()),

@@ -47,12 +47,12 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         ("leader-pod", &other.meta.name),
         ("leader-moves", when(may_move(waiting, WorkloadKind::from_name(&kind)))),
     ];
-    let (name, mut steps) = match admits {
+    let (ways_out, mut steps) = match admits {
         Admits::Yes if node.cordoned => ("follower-cordoned", Vec::new()),
         Admits::Yes => ("follower-full", Vec::new()),
         _ => ("follower-off", off(waiting, admits, &node.name)),
     };
-    steps.extend(waiting.told(name, &more).steps);
+    steps.extend(waiting.told(ways_out, &more).steps);
     Some(Judgement { steps, ..waiting.told("follower", &more) })
 }
 

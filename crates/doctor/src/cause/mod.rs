@@ -27,7 +27,7 @@ mod shared_claim;
 mod stalled;
 mod unbound_claim;
 
-pub(super) use delay::FORCED;
+pub(super) use delay::{FORCED, SLOW};
 pub(super) use node_lost::{power, taint_command};
 
 use std::collections::HashMap;

@@ -806,8 +806,9 @@ fn attachments_that_no_pod_needs_are_named() {
     let twin = json!({"namespace": "shop", "name": "twin"});
     let of_twin = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "twin"}}]);
     for (changes, why) in [
+        (json!({"VolumeAttachment csi-n1": {"made": "11:56:00"}}), "a detach takes so long"),
         (
-            json!({"VolumeAttachment csi-n1": {"made": "11:54:00"}}),
+            json!({"VolumeAttachment csi-n1": {"made": "11:54:00"}, "Node n1": null}),
             "a detach by force takes so long",
         ),
         (json!({"Pod web-a-x": {"node": "n1", "phase": "Running"}}), "a pod there has it"),
