@@ -82,9 +82,7 @@ impl Subject {
         let kind = self.target.as_ref().and_then(|target| target.unknown(namespace));
         kind.map_or_else(|| CommandError::Namespace(namespace.to_owned()), CommandError::Target)
     }
-}
 
-impl Subject {
     /// The faults for which no pod waits, as far as they are about the target.
     pub(super) fn remarks(&self, facts: DiagnosisInput<'_>) -> impl Iterator<Item = String> {
         remarks(facts)
