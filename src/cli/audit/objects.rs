@@ -162,10 +162,13 @@ impl<'c> Audited<'c> {
         let Object::Workload(workload) = &self.members[number].object else {
             return None;
         };
+        let steps = shared_claim::steps(finding, workload, self.cluster.view(), self.attachments);
+        if steps.is_empty() {
+            return None;
+        }
         let mut cluster = self.cluster.clone();
         let mut commands = Vec::new();
         let mut last = Verdict::default();
-        let steps = shared_claim::steps(finding, workload, self.cluster.view(), self.attachments);
         for Step { patch, after } in steps {
             let metadata = after.metadata.clone();
             let view = cluster.view();
@@ -189,7 +192,7 @@ impl<'c> Audited<'c> {
             cluster.apply(object);
         }
         let ends = last.findings.iter().all(|left| left.rule != finding.rule);
-        (ends && !commands.is_empty()).then(|| commands.join(" && "))
+        ends.then(|| commands.join(" && "))
     }
 
     /// Whether the guard lets an update of the object with this number pass that turns the first

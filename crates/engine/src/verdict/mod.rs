@@ -231,12 +231,11 @@ pub fn evaluate_by(
 ) -> Verdict {
     let steps = WorkBudget::new(complexity_limit::WORK_BUDGET);
     let view = view.within(&steps);
-    let most = match review.mode {
-        Mode::Propose => complexity_limit::MOST_USERS,
-        Mode::Admit | Mode::Judge | Mode::Repair { .. } => usize::MAX,
-    };
-    let users = match review.object {
-        Object::Workload(workload) => view.users_of_claims(workload, most),
+    let users = match (review.object, review.mode) {
+        // Elsewhere, each user that is looked up would have to be confirmed.
+        (Object::Workload(workload), Mode::Propose) => {
+            view.users_of_claims(workload, complexity_limit::MOST_USERS)
+        }
         _ => Some(UsersOfClaims::default()),
     };
     let are_too_many = users.is_none();
