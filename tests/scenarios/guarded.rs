@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::output::program;
+use crate::harness::shorthand::object;
 use crate::harness::webhooks::Registration;
 use crate::harness::{ControlPlane, Guard, GuardOptions, Output, WebhookOptions, seen, until};
 use crate::outcome::Outcome;
@@ -85,47 +86,18 @@ pub(crate) fn start_guard(plane: &ControlPlane) -> (Guard, Registration<'_>) {
 pub(crate) fn install_standalone(plane: &ControlPlane) {
     let name = Mode::Standalone.name();
     let namespace = plane.labelled_namespace("policy", &json!({ MODE: name }));
-    let printed = program(&["policies", "--standalone", "--deny"]).output().unwrap();
-    let text = String::from_utf8(printed.stdout).unwrap();
-    for mut object in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
-        if object["kind"] == "ValidatingAdmissionPolicyBinding" {
-            object["spec"]["matchResources"] =
+    let mut policies = program(&["policies", "--standalone", "--deny"]);
+    let text = String::from_utf8(policies.output().unwrap().stdout).unwrap();
+    for mut printed in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+        if printed["kind"] == "ValidatingAdmissionPolicyBinding" {
+            printed["spec"]["matchResources"] =
                 json!({ "namespaceSelector": { "matchLabels": { MODE: name } } });
         }
-        plane.kubectl(&["apply", "-f", "-"], Some(&object.to_string())).success();
+        plane.kubectl(&["apply", "-f", "-"], Some(&printed.to_string())).success();
     }
-    let claim = json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": { "name": "data" },
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": { "requests": { "storage": "1Gi" } },
-        },
-    });
+    let claim = object(json!({ "kind": "PersistentVolumeClaim", "name": "data" }));
     plane.kubectl(&["apply", "-n", &namespace, "-f", "-"], Some(&claim.to_string())).success();
-    let fault = json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": { "name": "web" },
-        "spec": {
-            "selector": { "matchLabels": { "app": "web" } },
-            "template": {
-                "metadata": { "labels": { "app": "web" } },
-                "spec": {
-                    "containers": [{
-                        "name": "main",
-                        "image": "example.com/app",
-                        "volumeMounts": [{ "name": "data", "mountPath": "/data" }],
-                    }],
-                    "volumes": [{
-                        "name": "data",
-                        "persistentVolumeClaim": { "claimName": "data" },
-                    }],
-                },
-            },
-        },
-    });
+    let fault = object(json!({ "kind": "Deployment", "name": "web", "uses": ["data"] }));
     let dry = ["create", "--dry-run=server", "-n", &namespace, "-f", "-"];
     until("the standalone policy", Duration::from_secs(60), || {
         let output = plane.kubectl(&dry, Some(&fault.to_string()));

@@ -176,15 +176,7 @@ impl<'c> Audited<'c> {
             let old = Object::Workload(old.clone());
             let object = Object::Workload(after);
             let reference = object.kind().reference(&metadata.namespace, &metadata.name);
-            let review = Review {
-                object: &object,
-                old: Some(&old),
-                reference: &reference,
-                scaled: None,
-                document: &Live { document: None, now: self.now },
-                mode: Mode::Judge,
-            };
-            last = evaluate(&review, view, self.effective);
+            last = self.verdict_of_change([&old, &object], &reference, None, view);
             if last.action() == Action::Deny {
                 return None;
             }
@@ -210,15 +202,27 @@ impl<'c> Audited<'c> {
         let [Ok(before), Ok(after)] = [old, new].map(read) else {
             return None;
         };
+        let view = self.cluster.view();
+        Some(self.verdict_of_change([&before, &after], &member.reference, Some(new), view))
+    }
+
+    /// The guard's verdict on an update from the first object to the second.
+    fn verdict_of_change(
+        &self,
+        [old, new]: [&Object; 2],
+        reference: &ObjectRef,
+        document: Option<&Value>,
+        view: View<'_>,
+    ) -> Verdict {
         let review = Review {
-            object: &after,
-            old: Some(&before),
-            reference: &member.reference,
+            object: new,
+            old: Some(old),
+            reference,
             scaled: None,
-            document: &Live { document: Some(new), now: self.now },
+            document: &Live { document, now: self.now },
             mode: Mode::Judge,
         };
-        Some(evaluate(&review, self.cluster.view(), self.effective))
+        evaluate(&review, view, self.effective)
     }
 
     /// The report on these objects.
