@@ -114,6 +114,7 @@ pub(crate) fn while_installing(incident: &Incident) {
     {
         run("operations", beginning, "it is shown");
     }
+    run("install", "kubectl -n default get endpointslices", "it is shown");
     let smoke = run("install", "kubectl apply --dry-run=server", "the guard answers");
     for rule in ["leftover-rolling-update", "unresolved-claim"] {
         has(&smoke, &format!("Warning: {rule}"));

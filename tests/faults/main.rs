@@ -23,6 +23,7 @@ mod load;
 mod proxy;
 mod replicas;
 mod service;
+mod strangers;
 mod watches;
 
 use fault_test::FaultTest;
@@ -40,7 +41,7 @@ struct Fault {
 }
 
 /// The faults, in the order of the table.
-const FAULTS: [Fault; 8] = [
+const FAULTS: [Fault; 9] = [
     fault("SIGTERM of one of two replicas", |test| replicas::one_of_two(test, "TERM", "Fail")),
     fault("SIGKILL of one of two replicas", |test| replicas::one_of_two(test, "KILL", "Fail")),
     fault("SIGTERM of one of two, failurePolicy: Ignore", |test| {
@@ -52,6 +53,7 @@ const FAULTS: [Fault; 8] = [
     fault("API server killed and started again", api_server::it_is_killed),
     fault("API server hangs and goes on", api_server::it_hangs),
     fault("each watch in turn frozen", watches::each_is_frozen),
+    fault("unknown clients flood a guard whose API server is slow", strangers::flood),
     Fault {
         can_be_played: clock::can_be_set,
         ..fault("clock set forward and back", clock::it_is_set)

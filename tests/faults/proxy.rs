@@ -1,10 +1,12 @@
 //! A proxy between a guard and the API server. It passes everything on, except the watches of one
-//! resource while they are frozen.
+//! resource while they are frozen. If it is slowed down, everything but watches takes its time.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -16,6 +18,7 @@ use hyper::body::Frame;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use crate::harness::ControlPlane;
 use crate::harness::kubectl::kubeconfig_of;
@@ -34,7 +37,13 @@ struct Shared {
     watched: Mutex<BTreeSet<String>>,
     /// The path whose watches are held up.
     frozen: watch::Sender<Option<String>>,
+    is_slow: AtomicBool,
+    /// The number of requests that were slow.
+    slow: watch::Sender<usize>,
 }
+
+/// The additional time of a slow request.
+const SLOW: Duration = Duration::from_millis(200);
 
 impl Proxy {
     pub(crate) fn start(plane: &'static ControlPlane) -> Self {
@@ -44,6 +53,8 @@ impl Proxy {
             client: plane.client(),
             watched: Mutex::default(),
             frozen: watch::Sender::new(None),
+            is_slow: AtomicBool::new(false),
+            slow: watch::Sender::new(0),
         });
         let router = axum::Router::new().fallback(pass).with_state(Arc::clone(&shared));
         let mut tasks = JoinSet::new();
@@ -65,6 +76,21 @@ impl Proxy {
     pub(crate) fn freeze(&self, path: Option<&str>) {
         self.shared.frozen.send_replace(path.map(str::to_owned));
     }
+
+    /// From now on, each request that is no watch takes 200 ms longer.
+    pub(crate) fn slow_down(&self) {
+        self.shared.is_slow.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until some requests were slow.
+    pub(crate) async fn until_slow(&self, limit: Duration) -> Result<(), String> {
+        let mut slow = self.shared.slow.subscribe();
+        let some = slow.wait_for(|count| *count >= 16);
+        match timeout(limit, some).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err("the guard sent no requests".to_owned()),
+        }
+    }
 }
 
 async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
@@ -73,6 +99,9 @@ async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response<B
     let is_watch = query.contains("watch=true");
     if is_watch {
         shared.watched.lock().unwrap().insert(path.clone());
+    } else if shared.is_slow.load(Ordering::Relaxed) {
+        shared.slow.send_modify(|count| *count += 1);
+        sleep(SLOW).await;
     }
     let (mut parts, body) = request.into_parts();
     parts.headers.remove(HOST);

@@ -27,8 +27,8 @@ pub(super) struct FakeApiServer {
 
 struct State {
     inner: Mutex<Inner>,
-    /// Responses to requests for single objects wait until this is true.
-    gate: watch::Sender<bool>,
+    /// Responses to requests for single objects wait while their path contains this text.
+    held: watch::Sender<Option<&'static str>>,
     /// The number of requests for single objects that have arrived.
     gets: watch::Sender<usize>,
 }
@@ -58,7 +58,7 @@ impl FakeApiServer {
     pub(super) fn new() -> Self {
         let state = State {
             inner: Mutex::default(),
-            gate: watch::Sender::new(true),
+            held: watch::Sender::new(None),
             gets: watch::Sender::new(0),
         };
         let mut server =
@@ -193,8 +193,9 @@ impl FakeApiServer {
         self.lock().selectors.get(list).cloned()
     }
 
-    pub(super) fn hold_answers(&self, hold: bool) {
-        self.state.gate.send_replace(!hold);
+    /// Holds the responses to requests for single objects whose path contains this text.
+    pub(super) fn hold(&self, held: Option<&'static str>) {
+        self.state.held.send_replace(held);
     }
 
     pub(super) fn gets(&self) -> watch::Receiver<usize> {
@@ -245,7 +246,8 @@ async fn answer(state: &State, uri: &Uri) -> Response<Body> {
         .collect();
     if query.is_empty() {
         state.gets.send_modify(|gets| *gets += 1);
-        state.gate.subscribe().wait_for(|open| *open).await.unwrap();
+        let is_free = |held: &Option<&str>| held.is_none_or(|part| !path.contains(part));
+        state.held.subscribe().wait_for(is_free).await.unwrap();
     }
     let mut inner = state.inner.lock().unwrap();
     if inner.forbidden.contains(&path) {

@@ -18,7 +18,7 @@ use super::lock;
 use super::lookup::{Freshness, ObjectLookup};
 use super::status::{KindStatus, Statuses};
 use super::store::SnapshotStore;
-use super::turns::{Asker, Turns};
+use super::turns::{Asker, Turns, parts};
 use super::watch::follow;
 
 /// The time between two attempts to find a usable configuration. A kubeconfig is a local file, so
@@ -50,17 +50,31 @@ const MAX_CONFIRMING: usize = 16;
 /// The number of those that may be of one namespace.
 const CONFIRMING_OF_A_NAMESPACE: usize = 8;
 
+/// The number of concurrent requests for single objects. Further ones wait within their deadline, so
+/// a flood of reviews does not become a flood of requests.
+const MAX_LOOKUPS_AT_ONCE: usize = 32;
+
+/// The number of pages that are read concurrently. With pods and templates of 100 KB, far more than
+/// people write, four pages take 40 MB.
+const MAX_LISTS_AT_ONCE: usize = 4;
+
 /// Keeps a snapshot of a cluster up to date. Dropping it ends all watches.
 ///
 /// Judgements use the snapshot whether or not the API server can be reached;
 /// [`Informer::statuses`] says how old it is.
 pub struct Informer {
     shared: Arc<Shared>,
-    lookups: ObjectLookup,
-    lists: Lists,
+    /// The requests for API servers, and those for strangers.
+    requests: [Requests; 2],
     confirming: Turns,
     /// Dropping it ends the watches.
     tasks: JoinSet<()>,
+}
+
+/// The requests to the API server, each kind of which is bounded.
+struct Requests {
+    lookups: ObjectLookup,
+    lists: Lists,
 }
 
 struct Shared {
@@ -87,6 +101,9 @@ pub enum Fitness {
 /// Node a in time".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Doubt {
+    /// There was no turn to confirm it.
+    #[error("too many other judgements were to be confirmed at that time")]
+    NoTurn,
     /// The API server has not responded in time.
     #[error("the API server did not confirm {0} in time")]
     Unanswered(LookupRequest),
@@ -135,10 +152,14 @@ impl Informer {
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(run(origin, Arc::clone(&shared)));
+        let [lookups, lists] = [MAX_LOOKUPS_AT_ONCE, MAX_LISTS_AT_ONCE].map(parts);
+        let requests = [0, 1].map(|class| Requests {
+            lookups: ObjectLookup::new(lookups[class]),
+            lists: Lists::new(lists[class]),
+        });
         Self {
             shared,
-            lookups: ObjectLookup::default(),
-            lists: Lists::default(),
+            requests,
             confirming: Turns::new(MAX_CONFIRMING, CONFIRMING_OF_A_NAMESPACE),
             tasks,
         }
@@ -162,6 +183,7 @@ impl Informer {
     /// If `judge` misses nothing, this never waits.
     pub async fn answer_within<T>(
         &self,
+        asker: Asker<'_>,
         left: &mut usize,
         deadline: Instant,
         mut judge: impl FnMut(View<'_>) -> T,
@@ -174,18 +196,20 @@ impl Informer {
                 return judged;
             }
             truncate(&mut requests, left, &mut lookups);
-            self.send(requests, Freshness::Any, &mut lookups, deadline).await;
+            self.send(asker, requests, Freshness::Any, &mut lookups, deadline).await;
         }
         self.judge(&lookups, &mut judge)
     }
 
     /// Judges again with facts that are no older than this call: every object that `judge` uses is
     /// looked up, and if one has changed, `judge` is called again with it. Returns the result and,
-    /// unless it is confirmed by `deadline`, the reason for doubt.
+    /// unless it is confirmed in time, the reason for doubt.
+    ///
+    /// `deadline` is called twice: other judgements may be confirmed first until the first deadline,
+    /// and the API server may answer until the second.
     ///
     /// If a kind has many objects, those that `judge` uses are looked up and the others only
-    /// counted. At most `left` requests are sent. Waiting for other judgements to be confirmed
-    /// counts towards the deadline.
+    /// counted. At most `left` requests are sent.
     ///
     /// `decide` is called first, a judgement that needs fewer objects; `None` if it decides nothing.
     /// If its result is confirmed and that of `judge` is not, its result counts.
@@ -193,21 +217,21 @@ impl Informer {
         &self,
         asker: Asker<'_>,
         mut left: usize,
-        deadline: Instant,
+        deadline: impl Fn() -> Instant,
         mut decide: impl FnMut(View<'_>) -> Option<T>,
         mut judge: impl FnMut(View<'_>) -> T,
     ) -> (T, Option<Doubt>) {
         let mut lookups = LiveLookups::confirming_everything();
-        let Some(_turn) = self.confirming.take(asker, deadline).await else {
-            let judged = self.judge(&lookups, &mut judge);
-            let unanswered = lookups.take_pending().into_iter().next();
-            return (judged, unanswered.map(Doubt::Unanswered));
+        let Some(_turn) = self.confirming.take(asker, deadline()).await else {
+            return (self.judge(&lookups, &mut judge), Some(Doubt::NoTurn));
         };
-        let decided = match self.confirm_by(&mut decide, &mut lookups, &mut left, deadline).await {
+        let until = deadline();
+        let (asked, left) = (&mut lookups, &mut left);
+        let decided = match self.confirm_by(asker, &mut decide, asked, left, until).await {
             (Some(decided), None) => Some(decided),
             _ => None,
         };
-        let (judged, doubt) = self.confirm_by(&mut judge, &mut lookups, &mut left, deadline).await;
+        let (judged, doubt) = self.confirm_by(asker, &mut judge, asked, left, until).await;
         match decided {
             Some(decided) if doubt.is_some() => (decided, None),
             _ => (judged, doubt),
@@ -217,6 +241,7 @@ impl Informer {
     /// Looks up what `judge` uses until nothing is left to look up.
     async fn confirm_by<T>(
         &self,
+        asker: Asker<'_>,
         judge: &mut impl FnMut(View<'_>) -> T,
         lookups: &mut LiveLookups,
         left: &mut usize,
@@ -231,7 +256,7 @@ impl Informer {
             }
             is_too_much |= requests.len() > *left;
             truncate(&mut requests, left, lookups);
-            self.send(requests, Freshness::New, lookups, deadline).await;
+            self.send(asker, requests, Freshness::New, lookups, deadline).await;
             judged = self.judge(lookups, judge);
             requests = lookups.take_pending();
         }
@@ -246,6 +271,7 @@ impl Informer {
     /// Sends the requests and adds the responses to `lookups`.
     async fn send(
         &self,
+        asker: Asker<'_>,
         requests: Vec<LookupRequest>,
         freshness: Freshness,
         lookups: &mut LiveLookups,
@@ -264,15 +290,15 @@ impl Informer {
         };
         let (all, single): (Vec<_>, Vec<_>) =
             requests.into_iter().partition(|request| request.name.is_empty());
+        let Requests { lookups: objects, lists } =
+            &self.requests[usize::from(asker.stranger.is_some())];
         let lists = all.into_iter().map(async |request| {
             let cluster = &self.shared.cluster;
-            let listed = self.lists.list(client, cluster, &request, deadline).await;
+            let listed = lists.list(client, cluster, &request, deadline).await;
             (request, listed)
         });
-        let (objects, lists) = tokio::join!(
-            self.lookups.look_up(client, single, freshness, deadline),
-            join_all(lists)
-        );
+        let (objects, lists) =
+            tokio::join!(objects.look_up(client, single, freshness, deadline), join_all(lists));
         for (request, object) in objects {
             lookups.found(request, object);
         }
@@ -320,7 +346,12 @@ impl Informer {
     /// The number of objects that were looked up by name, because the cache lacked them or may have
     /// been outdated, by result as in metrics.
     pub fn lookup_counts(&self) -> [(&'static str, u64); 3] {
-        self.lookups.counts()
+        let [known, strangers] = &self.requests;
+        let mut counts = known.lookups.counts();
+        for ((_, count), (_, further)) in counts.iter_mut().zip(strangers.lookups.counts()) {
+            *count += further;
+        }
+        counts
     }
 
     /// Whether the snapshot is fit for judgements and, if it is not, the reason as a sentence.

@@ -83,7 +83,7 @@ fn owned(answer: Lookup<&Claim>) -> Lookup<Claim> {
 impl Informer {
     /// The answer of `judge` with as many look-ups as one review has.
     async fn answer<T>(&self, deadline: Instant, judge: impl FnMut(View<'_>) -> T) -> T {
-        self.answer_within(&mut { MAX_LOOKUPS }, deadline, judge).await
+        self.answer_within(SHOP, &mut { MAX_LOOKUPS }, deadline, judge).await
     }
 
     /// The confirmed answer of `judge`, which nothing decides first.
@@ -94,7 +94,7 @@ impl Informer {
         deadline: Instant,
         judge: impl FnMut(View<'_>) -> T,
     ) -> (T, Option<Doubt>) {
-        self.confirm(asker, left, deadline, |_| None, judge).await
+        self.confirm(asker, left, || deadline, |_| None, judge).await
     }
 }
 
@@ -307,7 +307,7 @@ async fn whatever_a_review_names_is_asked_for() {
 #[tokio::test]
 async fn no_answer_by_the_deadline_is_not_an_absence() {
     let (server, view) = synced([], only_claims).await;
-    server.hold_answers(true);
+    server.hold(Some(""));
     let soon = Instant::now() + Duration::from_millis(50);
     let answer = view.answer(soon, |view| owned(view.claim("shop", "late"))).await;
     assert_eq!(answer, Lookup::NotSynced);
@@ -612,7 +612,7 @@ async fn reviews_that_are_confirmed_at_the_same_time_share_the_lists() {
 #[tokio::test]
 async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
     let (server, view) = small_cluster(vec![]).await;
-    server.hold_answers(true);
+    server.hold(Some(""));
     // The first judgements wait for an object; the next one would only wait for a list, which
     // is answered.
     let claim = |cluster: View<'_>| cluster.claim("shop", "data").found().is_some();
@@ -628,21 +628,49 @@ async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
         let elsewhere = Asker { namespace: "bank", ..SHOP };
         let later = Instant::now() + Duration::from_secs(30);
         let other = view.confirm_all(elsewhere, MAX_CONFIRMATIONS, later, list).await;
-        server.hold_answers(false);
+        server.hold(None);
         (doubt, other)
     };
     let (first, (next, other)) = tokio::join!(futures_util::future::join_all(first), next);
     assert!(first.into_iter().all(|confirmed| confirmed == (true, None)));
-    assert!(matches!(next, Some(Doubt::Unanswered(_))), "{next:?}");
+    assert_eq!(next, Some(Doubt::NoTurn));
     assert_eq!(other, (true, None), "another namespace has turns of its own");
     assert_eq!(view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), list).await, (true, None));
+}
+
+#[tokio::test]
+async fn strangers_with_many_addresses_leave_the_api_servers_their_turns() {
+    let (server, view) = small_cluster(vec![]).await;
+    server.hold(Some("/namespaces/flood/"));
+    let many = |cluster: View<'_>| {
+        let is_absent =
+            |number: &u32| cluster.claim("flood", &format!("c{number}")) == Lookup::Absent;
+        (0..100).filter(is_absent).count()
+    };
+    let flood = (0..160).map(|number: u8| {
+        let stranger = Some([10, 0, 0, number % 40].into());
+        let asker = Asker { namespace: "flood", stranger };
+        view.confirm_all(asker, MAX_CONFIRMATIONS, deadline(), many)
+    });
+    let reviewed = deployment("web", "RollingUpdate", &Value::Null);
+    let judge = |cluster: View<'_>| denies(&reviewed, cluster);
+    let mut gets = server.gets();
+    let confirmed = async {
+        gets.wait_for(|gets| *gets >= parts(MAX_LOOKUPS_AT_ONCE)[1]).await.unwrap();
+        let ten = (0..10).map(|_| view.confirm_all(SHOP, MAX_CONFIRMATIONS, deadline(), judge));
+        futures_util::future::join_all(ten).await
+    };
+    tokio::select! {
+        ten = confirmed => assert_eq!(ten, vec![(true, None); 10]),
+        _ = futures_util::future::join_all(flood) => panic!("the strangers were answered first"),
+    }
 }
 
 /// Objects wait for an answer, lists do not.
 #[tokio::test]
 async fn what_decides_is_confirmed_without_the_rest() {
     let (server, view) = small_cluster(vec![]).await;
-    server.hold_answers(true);
+    server.hold(Some(""));
     let decide = |cluster: View<'_>| {
         cluster.workloads_with(Some("shop"), Labels::default()).count();
         Some("decided")
@@ -652,12 +680,12 @@ async fn what_decides_is_confirmed_without_the_rest() {
         "whole"
     };
     let soon = || Instant::now() + Duration::from_millis(200);
-    let decided = view.confirm(SHOP, MAX_CONFIRMATIONS, soon(), decide, whole).await;
+    let decided = view.confirm(SHOP, MAX_CONFIRMATIONS, soon, decide, whole).await;
     assert_eq!(decided, ("decided", None));
     let (judged, doubt) = view.confirm_all(SHOP, MAX_CONFIRMATIONS, soon(), whole).await;
     assert!(judged == "whole" && doubt.is_some());
-    server.hold_answers(false);
-    let confirmed = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline(), decide, whole).await;
+    server.hold(None);
+    let confirmed = view.confirm(SHOP, MAX_CONFIRMATIONS, deadline, decide, whole).await;
     assert_eq!(confirmed, ("whole", None));
 }
 
@@ -713,7 +741,7 @@ async fn a_review_asks_for_few_objects() {
             .count()
     };
     let mut left = MAX_LOOKUPS;
-    let absent = view.answer_within(&mut left, deadline(), judge).await;
+    let absent = view.answer_within(SHOP, &mut left, deadline(), judge).await;
     assert_eq!((absent, left), (MAX_LOOKUPS, 0));
     // No objects are requested to confirm it either.
     let (_, doubt) = view.confirm_all(SHOP, left, deadline(), judge).await;

@@ -24,10 +24,6 @@ const PAGE: u32 = 50;
 /// The page size for nodes: they are large, and those that matter are looked up one by one.
 const PAGE_OF_NODES: u32 = 1;
 
-/// The number of pages that are read concurrently. With pods and templates of 100 KB, far more than
-/// people write, four pages take 40 MB.
-const MAX_CONCURRENT: usize = 4;
-
 /// The time between two counts while a watch is behind.
 const INTERVAL: Duration = Duration::from_millis(50);
 
@@ -52,13 +48,12 @@ pub(super) struct Lists {
     concurrency: Semaphore,
 }
 
-impl Default for Lists {
-    fn default() -> Self {
-        Self { single_flight: SingleFlight::default(), concurrency: Semaphore::new(MAX_CONCURRENT) }
-    }
-}
-
 impl Lists {
+    /// Reads this number of pages at a time.
+    pub(super) fn new(at_once: usize) -> Self {
+        Self { single_flight: SingleFlight::default(), concurrency: Semaphore::new(at_once) }
+    }
+
     /// Lists all objects of a kind or, if there are too many, waits until the cache has as many.
     /// Trusts the cache if it cannot be compared: in one namespace, and for kinds that the cache
     /// keeps only in part. If objects are left out of the cache, the list would take the memory that

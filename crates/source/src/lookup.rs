@@ -17,10 +17,6 @@ use engine::snapshot::{Lookup, LookupRequest, StoredObject};
 use super::resource::{RawObject, access, api_resource};
 use super::single_flight::SingleFlight;
 
-/// The number of concurrent requests to the API server. Further ones wait within their deadline, so
-/// a flood of reviews does not become a flood of requests.
-const MAX_CONCURRENT: usize = 32;
-
 type Found = Lookup<StoredObject>;
 
 /// Looks up single objects; concurrent look-ups of the same object share one request.
@@ -44,19 +40,18 @@ pub(super) enum Freshness {
     New,
 }
 
-impl Default for ObjectLookup {
-    fn default() -> Self {
+impl ObjectLookup {
+    /// Looks up this number of objects at a time.
+    pub(super) fn new(at_once: usize) -> Self {
         Self {
             single_flight: SingleFlight::default(),
-            concurrency: Semaphore::new(MAX_CONCURRENT),
+            concurrency: Semaphore::new(at_once),
             found: AtomicU64::default(),
             absent: AtomicU64::default(),
             unanswered: AtomicU64::default(),
         }
     }
-}
 
-impl ObjectLookup {
     /// The objects as the API server has them; `NotSynced` without a response by `deadline`.
     pub(super) async fn look_up(
         &self,

@@ -16,52 +16,52 @@ use super::lock;
 pub struct Asker<'a> {
     /// The namespace of the object under review.
     pub namespace: &'a str,
-    /// The address of a client that did not prove its identity.
+    /// The address of a client that is not known to be an API server.
     pub stranger: Option<IpAddr>,
 }
 
-/// A bounded number of turns. One namespace can only have a part of them. Of the clients that did
-/// not prove their identity, each address has one turn of its own, and all of them share half of
-/// the turns besides. The API server may be such a client: others take the last turn from it only
-/// if they have more addresses than half the number of turns.
+/// The part of everything shared that all strangers have together. They can have any number of
+/// addresses, so the rest is kept for the API servers.
+const OF_STRANGERS: usize = 4;
+
+/// The parts of a shared number that API servers and strangers have.
+pub(super) const fn parts(count: usize) -> [usize; 2] {
+    [count - count / OF_STRANGERS, count / OF_STRANGERS]
+}
+
+/// A bounded number of turns. One namespace can only have a part of those of the API servers, and
+/// one address half of those of the strangers.
 pub(super) struct Turns {
-    all: Arc<Semaphore>,
-    /// The key contains the client, too, because anybody can name a namespace.
-    namespaces: Shares<(Text, Option<IpAddr>)>,
-    own: Shares<IpAddr>,
-    further: Arc<Semaphore>,
+    known: Arc<Semaphore>,
+    namespaces: Shares<Text>,
+    strangers: Arc<Semaphore>,
+    addresses: Shares<IpAddr>,
 }
 
 /// A turn, which is held until it is dropped.
-pub(super) struct Turn(#[allow(dead_code, reason = "held")] Vec<OwnedSemaphorePermit>);
+pub(super) struct Turn(#[allow(dead_code, reason = "held")] [OwnedSemaphorePermit; 2]);
 
 impl Turns {
     pub(super) fn new(count: usize, of_a_namespace: usize) -> Self {
+        let [known, strangers] = parts(count);
         Self {
-            all: Arc::new(Semaphore::new(count)),
+            known: Arc::new(Semaphore::new(known)),
             namespaces: Shares::new(of_a_namespace),
-            own: Shares::new(1),
-            further: Arc::new(Semaphore::new(count / 2)),
+            strangers: Arc::new(Semaphore::new(strangers)),
+            addresses: Shares::new(strangers / 2),
         }
     }
 
     /// Waits for a turn; `None` if there is none by `deadline`.
     pub(super) async fn take(&self, asker: Asker<'_>, deadline: Instant) -> Option<Turn> {
+        let (share, all) = match asker.stranger {
+            None => (self.namespaces.share(asker.namespace.into()), &self.known),
+            Some(address) => (self.addresses.share(address), &self.strangers),
+        };
         // Clients that wait for their own share do not keep others waiting.
-        let namespace = self.namespaces.share((asker.namespace.into(), asker.stranger));
-        let own = asker.stranger.map(|address| self.own.share(address));
         let taken = async {
-            let mut permits = vec![namespace.acquire_owned().await.ok()?];
-            if let Some(own) = own {
-                let further = Arc::clone(&self.further);
-                permits.push(tokio::select! {
-                    biased;
-                    permit = own.acquire_owned() => permit.ok()?,
-                    permit = further.acquire_owned() => permit.ok()?,
-                });
-            }
-            permits.push(Arc::clone(&self.all).acquire_owned().await.ok()?);
-            Some(Turn(permits))
+            let share = share.acquire_owned().await.ok()?;
+            Some(Turn([share, Arc::clone(all).acquire_owned().await.ok()?]))
         };
         timeout_at(deadline, taken).await.ok().flatten()
     }
@@ -96,38 +96,33 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn neither_a_namespace_nor_strangers_take_the_last_turn() {
-        let turns = Turns::new(16, 4);
+        let turns = Turns::new(16, 8);
         let address = |last| Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
         let take = async |namespace: &str, stranger| {
             let soon = Instant::now() + Duration::from_millis(1);
             let asker = Asker { namespace, stranger };
             turns.take(asker, soon).await
         };
+        // Each has its turns while those before it hold theirs.
         let mut held = Vec::new();
-        for expected in [true, true, true, true, false] {
-            let turn = take("tenant", None).await;
-            assert_eq!(turn.is_some(), expected);
-            held.extend(turn);
+        for (namespace, stranger, expected) in [
+            ("tenant", address(1), 2),
+            ("shop", address(1), 0),
+            ("tenant", address(2), 2),
+            ("shop", address(3), 0),
+            ("tenant", None, 8),
+            ("shop", None, 4),
+            ("bank", None, 0),
+        ] {
+            let mut count = 0;
+            while let Some(turn) = take(namespace, stranger).await {
+                held.push(turn);
+                count += 1;
+            }
+            assert_eq!(count, expected, "{namespace} {stranger:?}");
         }
-        held.clear();
-        // Two addresses take all turns that they can get, and name the namespaces that others will
-        // name.
-        let mut of = [0, 0];
-        for number in 0..32 {
-            let turn = take(&format!("named-{}", number / 2), address(number % 2)).await;
-            of[usize::from(number % 2)] += usize::from(turn.is_some());
-            held.extend(turn);
-        }
-        assert_eq!(of.iter().sum::<usize>(), 8 + 2, "{of:?}");
-        for number in 2..8 {
-            let turn = take("named-0", address(number)).await;
-            assert!(turn.is_some(), "the API server at {number}");
-            held.extend(turn);
-        }
-        // Together they have all turns, and a returned turn is free again.
-        assert!(take("shop", None).await.is_none());
         held.pop();
-        assert!(take("shop", None).await.is_some());
+        assert!(take("shop", None).await.is_some(), "a returned turn is free again");
         held.clear();
         drop(take("shop", None).await);
         assert_eq!(turns.namespaces.taken.lock().unwrap().len(), 1);

@@ -1,5 +1,6 @@
 //! `serve`: the admission webhook.
 
+mod callers;
 mod certificate;
 mod events;
 mod options;
@@ -12,7 +13,7 @@ mod volume_facts;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -24,6 +25,7 @@ use tracing_subscriber::util::TryInitError;
 pub(crate) use options::ServeOptions;
 
 use super::log_queue;
+use callers::Callers;
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
 use source::connect::{Access, ConnectError, client};
@@ -135,7 +137,10 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let reviewer = AdmissionReviewer {
         effective: Arc::clone(&policy.effective),
         view,
-        clients_are_known: options.client_ca.is_some(),
+        callers: match options.client_ca {
+            Some(_) => Callers::Proven,
+            None => Callers::Observed(Mutex::default()),
+        },
         events,
     };
 

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::callers::Callers;
 use super::events::Events;
 use super::rollback::allow_rollback;
 use super::view::{FactSource, half_way};
@@ -40,8 +41,7 @@ pub(super) fn kinds() -> Vec<&'static str> {
 pub(super) struct AdmissionReviewer {
     pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
     pub(super) view: Arc<FactSource>,
-    /// Whether clients prove their identity.
-    pub(super) clients_are_known: bool,
+    pub(super) callers: Callers,
     /// The queue of Events, if they are enabled.
     pub(super) events: Option<Events>,
 }
@@ -57,10 +57,11 @@ impl Reviewer for AdmissionReviewer {
         let received = Received::read(body, Timestamp::now()).inspect_err(|malformed| {
             tracing::warn!(%malformed, "A body was refused.");
         })?;
-        let asker = Asker {
-            namespace: received.namespace(),
-            stranger: client.filter(|_| !self.clients_are_known),
-        };
+        if let (Some(live), Some(object)) = (self.view.live(), received.submitted()) {
+            live.look(|view| self.callers.learn(client, object, view));
+        }
+        let stranger = self.callers.stranger(client);
+        let asker = Asker { namespace: received.namespace(), stranger };
         let verdict =
             self.view.verdict(endpoint, &received, &self.effective, asker, deadline).await;
         let until = half_way(deadline);

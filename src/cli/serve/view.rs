@@ -93,16 +93,18 @@ impl FactSource {
             Self::Live(live) => &live.informer,
         };
         let mut left = MAX_LOOKUPS;
-        let verdict = live.answer_within(&mut left, wait_until(deadline), &judge).await;
+        let verdict = live.answer_within(asker, &mut left, wait_until(deadline), &judge).await;
         // An object that was too complex to judge is too complex again.
         if !is_reported(endpoint, &verdict) || verdict.too_complex {
             return verdict;
         }
-        let (most, until) = match verdict.action() {
-            Action::Deny => (MAX_CONFIRMATIONS, half_way(deadline)),
-            Action::Fix => (MAX_CONFIRMATIONS, wait_until(deadline)),
-            Action::Warn | Action::Ignore => (left, wait_until(deadline)),
+        let at_most = wait_until(deadline);
+        let (most, is_denied) = match verdict.action() {
+            Action::Deny => (MAX_CONFIRMATIONS, true),
+            Action::Fix => (MAX_CONFIRMATIONS, false),
+            Action::Warn | Action::Ignore => (left, false),
         };
+        let until = || if is_denied { half_way(deadline) } else { at_most };
         let rule = verdict.with(Action::Deny).next().map(|finding| finding.rule);
         let decide = |view: View<'_>| {
             let rule = Some(rule?);

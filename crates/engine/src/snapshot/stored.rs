@@ -9,6 +9,7 @@ use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
 use crate::model::labels::Labels;
 use crate::model::lease::Lease;
+use crate::model::metadata::Metadata;
 use crate::model::node::Node;
 use crate::model::object::{Namespace, Object, ObjectKind};
 use crate::model::runtime_class::RuntimeClass;
@@ -40,6 +41,13 @@ macro_rules! stored {
             pub fn key(&self) -> ObjectKey<'_> {
                 match self {
                     $(Self::$kind($object) => ObjectKey::of($object_kind, &$object.metadata),)*
+                }
+            }
+
+            /// The metadata.
+            pub(super) fn metadata(&self) -> &Metadata {
+                match self {
+                    $(Self::$kind($object) => &$object.metadata,)*
                 }
             }
 

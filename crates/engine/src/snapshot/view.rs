@@ -26,6 +26,7 @@ use crate::model::pod::PodVolumeSource;
 use crate::model::runtime_class::RuntimeClass;
 use crate::model::server_version::ServerVersion;
 use crate::model::storage_class::{CsiDriver, CsiNode, StorageClass};
+use crate::model::uid::Uid;
 use crate::model::volume::Volume;
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::model::workload::{Workload, WorkloadKind};
@@ -561,6 +562,12 @@ impl<'a> View<'a> {
     pub fn is_known(&self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
         let key = ObjectKey::new(kind, namespace, name);
         self.cluster.objects.get(key).is_some() || self.is_nearer(key)
+    }
+
+    /// The uid of an object in the cache; unknown if the cache lacks it.
+    pub fn uid(&self, kind: ObjectKind, namespace: &str, name: &str) -> Uid {
+        let cached = self.cluster.objects.get(ObjectKey::new(kind, namespace, name));
+        cached.map(|object| object.metadata().uid).unwrap_or_default()
     }
 
     /// The turn of a workload, relative to the current object.
