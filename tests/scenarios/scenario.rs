@@ -92,6 +92,9 @@ pub(crate) struct Scenario {
     differs: BTreeMap<String, Outcomes>,
     #[serde(default)]
     pub(crate) then: Vec<Action>,
+    /// The time that the way out took on some minors.
+    #[serde(default)]
+    took: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) engine: Option<Said>,
     /// Whether the standalone policy refuses a step; nothing where it is not asked.
@@ -282,6 +285,7 @@ impl Scenario {
         };
         let mut elsewhere: Vec<String> =
             self.differs.iter().map(|(place, seen)| format!("{place}: {}", seen.words())).collect();
+        elsewhere.extend(self.took.iter().map(|(place, time)| format!("{place}: healed in {time}")));
         elsewhere.extend(self.since.as_ref().map(|since| format!("since {since}")));
         match self.kubelets.as_deref() {
             None => {}
