@@ -285,7 +285,8 @@ impl Scenario {
         };
         let mut elsewhere: Vec<String> =
             self.differs.iter().map(|(place, seen)| format!("{place}: {}", seen.words())).collect();
-        elsewhere.extend(self.took.iter().map(|(place, time)| format!("{place}: healed in {time}")));
+        elsewhere
+            .extend(self.took.iter().map(|(place, time)| format!("{place}: healed in {time}")));
         elsewhere.extend(self.since.as_ref().map(|since| format!("since {since}")));
         match self.kubelets.as_deref() {
             None => {}

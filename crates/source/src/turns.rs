@@ -48,7 +48,7 @@ impl Turns {
             known: Arc::new(Semaphore::new(known)),
             namespaces: Shares::new(of_a_namespace),
             strangers: Arc::new(Semaphore::new(strangers)),
-            addresses: Shares::new(strangers / 2),
+            addresses: Shares::new(strangers.div_ceil(2)),
         }
     }
 
@@ -126,5 +126,9 @@ mod tests {
         held.clear();
         drop(take("shop", None).await);
         assert_eq!(turns.namespaces.taken.lock().unwrap().len(), 1);
+
+        let few = Turns::new(4, 1);
+        let asker = Asker { namespace: "shop", stranger: address(1) };
+        assert!(few.take(asker, Instant::now()).await.is_some(), "the only turn of the strangers");
     }
 }
