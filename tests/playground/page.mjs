@@ -340,8 +340,8 @@ for (const colorScheme of ["light", "dark"]) {
 let faults = 0;
 for (const { name, act, options } of steps) {
   const context = await browser.newContext({ permissions: ["clipboard-read", "clipboard-write"], ...options.context });
-  // Machines that run other suites beside this one are slow.
-  context.setDefaultTimeout(60_000);
+  // Machines that run other suites beside this one are slow, and only a failure reaches the limit.
+  context.setDefaultTimeout(300_000);
   const page = await context.newPage();
   page.asked = [];
   page.on("request", (request) => page.asked.push(request.url()));
