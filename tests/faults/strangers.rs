@@ -75,7 +75,7 @@ pub(crate) fn flood(test: &'static FaultTest) -> Result<Played, String> {
     plane.block_on(proxy.until_slow(patient(DEADLINE)))?;
     let mut tally = Tally::default();
     let sent = Instant::now();
-    // Every second request must be denied.
+    // The requests with odd numbers must be denied.
     let denials = (0..DENIALS).map(|number| test.ask_the_api_server(2 * number + 1));
     for came in plane.block_on(join_all(denials)) {
         tally.count(sent, came);

@@ -64,17 +64,23 @@ const MAX_LISTS_AT_ONCE: usize = 4;
 /// [`Informer::statuses`] says how old it is.
 pub struct Informer {
     shared: Arc<Shared>,
-    /// The requests for API servers, and those for strangers.
-    requests: [Requests; 2],
+    for_known: Requests,
+    for_strangers: Requests,
     confirming: Turns,
     /// Dropping it ends the watches.
     tasks: JoinSet<()>,
 }
 
-/// The requests to the API server, each kind of which is bounded.
+/// The requests for one class of clients, each kind of which is bounded.
 struct Requests {
     lookups: ObjectLookup,
     lists: Lists,
+}
+
+impl Requests {
+    fn new(lookups: usize, lists: usize) -> Self {
+        Self { lookups: ObjectLookup::new(lookups), lists: Lists::new(lists) }
+    }
 }
 
 struct Shared {
@@ -102,7 +108,7 @@ pub enum Fitness {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Doubt {
     /// There was no turn to confirm it.
-    #[error("too many other judgements were to be confirmed at that time")]
+    #[error("the guard was too busy with other reviews to confirm it")]
     NoTurn,
     /// The API server has not responded in time.
     #[error("the API server did not confirm {0} in time")]
@@ -152,14 +158,12 @@ impl Informer {
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(run(origin, Arc::clone(&shared)));
-        let [lookups, lists] = [MAX_LOOKUPS_AT_ONCE, MAX_LISTS_AT_ONCE].map(parts);
-        let requests = [0, 1].map(|class| Requests {
-            lookups: ObjectLookup::new(lookups[class]),
-            lists: Lists::new(lists[class]),
-        });
+        let [known_lookups, lookups] = parts(MAX_LOOKUPS_AT_ONCE);
+        let [known_lists, lists] = parts(MAX_LISTS_AT_ONCE);
         Self {
             shared,
-            requests,
+            for_known: Requests::new(known_lookups, known_lists),
+            for_strangers: Requests::new(lookups, lists),
             confirming: Turns::new(MAX_CONFIRMING, CONFIRMING_OF_A_NAMESPACE),
             tasks,
         }
@@ -290,8 +294,10 @@ impl Informer {
         };
         let (all, single): (Vec<_>, Vec<_>) =
             requests.into_iter().partition(|request| request.name.is_empty());
-        let Requests { lookups: objects, lists } =
-            &self.requests[usize::from(asker.stranger.is_some())];
+        let Requests { lookups: objects, lists } = match asker.stranger {
+            None => &self.for_known,
+            Some(_) => &self.for_strangers,
+        };
         let lists = all.into_iter().map(async |request| {
             let cluster = &self.shared.cluster;
             let listed = lists.list(client, cluster, &request, deadline).await;
@@ -346,9 +352,9 @@ impl Informer {
     /// The number of objects that were looked up by name, because the cache lacked them or may have
     /// been outdated, by result as in metrics.
     pub fn lookup_counts(&self) -> [(&'static str, u64); 3] {
-        let [known, strangers] = &self.requests;
-        let mut counts = known.lookups.counts();
-        for ((_, count), (_, further)) in counts.iter_mut().zip(strangers.lookups.counts()) {
+        let mut counts = self.for_known.lookups.counts();
+        let strangers = self.for_strangers.lookups.counts();
+        for ((_, count), (_, further)) in counts.iter_mut().zip(strangers) {
             *count += further;
         }
         counts

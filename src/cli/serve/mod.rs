@@ -13,7 +13,7 @@ mod volume_facts;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -137,10 +137,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let reviewer = AdmissionReviewer {
         effective: Arc::clone(&policy.effective),
         view,
-        callers: match options.client_ca {
-            Some(_) => Callers::Proven,
-            None => Callers::Observed(Mutex::default()),
-        },
+        callers: options.client_ca.is_none().then(Callers::default),
         events,
     };
 

@@ -41,7 +41,8 @@ pub(super) fn kinds() -> Vec<&'static str> {
 pub(super) struct AdmissionReviewer {
     pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
     pub(super) view: Arc<FactSource>,
-    pub(super) callers: Callers,
+    /// The clients; `None` if each proves its identity.
+    pub(super) callers: Option<Callers>,
     /// The queue of Events, if they are enabled.
     pub(super) events: Option<Events>,
 }
@@ -57,10 +58,12 @@ impl Reviewer for AdmissionReviewer {
         let received = Received::read(body, Timestamp::now()).inspect_err(|malformed| {
             tracing::warn!(%malformed, "A body was refused.");
         })?;
-        if let (Some(live), Some(object)) = (self.view.live(), received.submitted()) {
-            live.look(|view| self.callers.learn(client, object, view));
+        if let (Some(callers), Some(client), Some(live)) = (&self.callers, client, self.view.live())
+            && let Some(object) = received.submitted()
+        {
+            live.look(|view| callers.learn(client, object, view));
         }
-        let stranger = self.callers.stranger(client);
+        let stranger = self.callers.as_ref().and_then(|callers| callers.stranger(client));
         let asker = Asker { namespace: received.namespace(), stranger };
         let verdict =
             self.view.verdict(endpoint, &received, &self.effective, asker, deadline).await;

@@ -98,13 +98,13 @@ impl FactSource {
         if !is_reported(endpoint, &verdict) || verdict.too_complex {
             return verdict;
         }
-        let at_most = wait_until(deadline);
-        let (most, is_denied) = match verdict.action() {
-            Action::Deny => (MAX_CONFIRMATIONS, true),
-            Action::Fix => (MAX_CONFIRMATIONS, false),
-            Action::Warn | Action::Ignore => (left, false),
+        let action = verdict.action();
+        let most = match action {
+            Action::Deny | Action::Fix => MAX_CONFIRMATIONS,
+            Action::Warn | Action::Ignore => left,
         };
-        let until = || if is_denied { half_way(deadline) } else { at_most };
+        let soon = wait_until(deadline);
+        let until = || if action == Action::Deny { half_way(deadline) } else { soon };
         let rule = verdict.with(Action::Deny).next().map(|finding| finding.rule);
         let decide = |view: View<'_>| {
             let rule = Some(rule?);
