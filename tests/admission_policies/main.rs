@@ -2,12 +2,18 @@
 //! that the webhook would refuse too, and no odd object makes an expression fail.
 
 #![allow(
+    clippy::expect_used,
     clippy::unwrap_used,
     clippy::unwrap_in_result,
     clippy::panic,
     reason = "in a test, the panic and its message are the report"
 )]
 
+#[path = "../verdicts/case.rs"]
+#[allow(dead_code, reason = "the verdicts use all of it")]
+mod case;
+#[path = "../verdicts/cluster.rs"]
+mod cluster;
 mod faults;
 #[path = "../harness/mod.rs"]
 mod harness;
@@ -16,6 +22,7 @@ mod harness;
 mod install;
 mod objects;
 mod standalone;
+mod verdicts;
 
 use std::fs;
 use std::path::Path;
@@ -27,6 +34,7 @@ use harness::output::program;
 use harness::shorthand::list;
 use harness::webhooks::review;
 use harness::{ControlPlane, Guard, GuardOptions, Namespace, Needs, WebhookOptions, seen, until};
+use harness::{shorthand, uncertain};
 use objects::Lot;
 use serde_json::{Value, json};
 

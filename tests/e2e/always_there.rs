@@ -14,6 +14,7 @@ use crate::case::{self, Case, Step};
 use crate::case_run::{CaseRun, can_be_dry};
 use crate::guarded_cluster::{self, GuardedCluster};
 use crate::harness::shorthand::object;
+use crate::harness::uncertain::Uncertain;
 use crate::harness::{Namespace, Output, at_once, seen, wait_until};
 use crate::install::{ALONE, AWAY, STANDALONE};
 use crate::said::denied;
@@ -23,10 +24,6 @@ const AT_ONCE: usize = 4;
 
 /// The time that the guard may take to write the facts of all cases: ten namespaces per second.
 const WITHIN: Duration = Duration::from_secs(300);
-
-/// The minimum share, in percent, of the certain denials that must be given while the guard is
-/// away.
-const LEAST: usize = 90;
 
 const PAGE: &str = "docs/evidence/always-there.md";
 const BEGIN: &str = "<!-- cases -->\n";
@@ -38,7 +35,6 @@ const STANDALONE_END: &str = "<!-- end of standalone -->\n";
 struct Row {
     /// The row of the table.
     text: String,
-    is_certain: bool,
     /// The component that refuses while the guard is away.
     speaks_away: Option<Speaker>,
 }
@@ -139,10 +135,6 @@ pub(crate) fn play() -> Result<(), Failed> {
     println!("{table}\n{standalone}");
     if !found.faults.is_empty() {
         return Err(found.faults.join("\n").into());
-    }
-    let [certain, refused, ..] = found.counts();
-    if refused * 100 < certain * LEAST {
-        return Err(format!("Only {refused} of {certain} certain denials are given.").into());
     }
     write(&table, &standalone, &found)
 }
@@ -261,25 +253,26 @@ impl Found {
         if !denied(&there.stderr).all(|rule| expected.contains(rule)) {
             fault("the denial names another rule");
         }
-        if speaks_away.is_some() && step.uncertain.is_some() {
-            fault("it is refused, though it is called uncertain");
-        }
         let rules: Vec<&str> = expected.iter().map(String::as_str).collect();
+        let uncertain = step.uncertain.or_else(|| Uncertain::of_rules(rules.iter().copied()));
+        match (speaks_away, uncertain) {
+            (Some(_), Some(_)) => fault("it is refused, though it is called uncertain"),
+            (None, None) => fault("it passes, and nothing says why"),
+            _ => {}
+        }
         let speaks = match speaks {
             Speaker::Policy => "policy",
             Speaker::Webhook => "webhook",
             Speaker::Kubernetes => "Kubernetes",
         };
-        let without_guard = match (speaks_away, step.uncertain) {
+        let without_guard = match (speaks_away, uncertain) {
             (Some(Speaker::Kubernetes), _) => "refused by Kubernetes".to_owned(),
             (Some(_), _) => "refused".to_owned(),
-            (None, Some(why)) => format!("passes: {}", why.reason()),
-            (None, None) => "**passes**".to_owned(),
+            (None, why) => format!("passes: {}", why.map_or("?", Uncertain::reason)),
         };
         let (kind, operation, rules) = (&case.kind, &case.operation, rules.join(", "));
         let row = Row {
             text: format!("| {kind} | {operation} | {rules} | {speaks} | {without_guard} |"),
-            is_certain: step.uncertain.is_none(),
             speaks_away,
         };
         self.rows.insert(place, row);
@@ -315,28 +308,20 @@ impl Found {
         self.standalone.differences.insert(place, row);
     }
 
-    /// The number of certain denials, of those given while the guard is away, of those given by
-    /// Kubernetes itself, and of uncertain denials.
-    fn counts(&self) -> [usize; 4] {
-        let certain = || self.rows.values().filter(|row| row.is_certain);
-        let by_kubernetes = |row: &&Row| row.speaks_away == Some(Speaker::Kubernetes);
-        [
-            certain().count(),
-            certain().filter(|row| row.speaks_away.is_some()).count(),
-            certain().filter(by_kubernetes).count(),
-            self.rows.len() - certain().count(),
-        ]
-    }
-
     fn table(&self) -> String {
-        let [certain, refused, by_kubernetes, uncertain] = self.counts();
+        let refused = |by: &dyn Fn(Speaker) -> bool| {
+            self.rows.values().filter(|row| row.speaks_away.is_some_and(by)).count()
+        };
+        let all = refused(&|_| true);
         let mut text = format!(
-            "Of {} steps, {} end in a denial. {certain} of these are certain; with the guard away, \
-             {refused} of them are refused all the same, {by_kubernetes} by Kubernetes itself. \
-             {uncertain} are not certain. No policy refuses what the webhook allows, and {} denials \
-             were compared with those of the webhook alone: they have the same words.\n\n",
+            "Of {} steps, {} end in a denial. With the guard away, {all} of them are refused all the \
+             same, {} by Kubernetes itself, and {} pass, for the reasons below. No policy refuses what \
+             the webhook allows, and {} denials were compared with those of the webhook alone: they \
+             have the same words.\n\n",
             self.judged,
             self.rows.len(),
+            refused(&|speaker| speaker == Speaker::Kubernetes),
+            self.rows.len() - all,
             self.alike,
         );
         text +=
@@ -350,15 +335,12 @@ impl Found {
 }
 
 /// Writes the tables into the page if `TABLE` is `write`: new cases change them. Otherwise checks
-/// that the page has each certain denial that is not given while the guard is away, and each refusal
-/// of the standalone policy alone.
+/// that the page has each refusal of the standalone policy alone.
 fn write(table: &str, standalone: &str, found: &Found) -> Result<(), Failed> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = std::fs::read_to_string(&path)?;
     if std::env::var_os("TABLE").is_none_or(|value| value != "write") {
-        let passing = found.rows.values().filter(|row| row.is_certain && row.speaks_away.is_none());
-        let mut rows = passing.map(|row| &row.text).chain(found.standalone.excess());
-        return match rows.find(|row| !page.contains(*row)) {
+        return match found.standalone.excess().find(|row| !page.contains(*row)) {
             Some(row) => Err(format!("{PAGE} has no row \"{row}\"").into()),
             None => Ok(()),
         };

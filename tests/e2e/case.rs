@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::harness::uncertain::Uncertain;
 use crate::objects::Object;
 use crate::said::Said;
 
@@ -59,8 +60,8 @@ pub(crate) struct Step {
     /// the real one because it does not know the objects yet.
     #[serde(default)]
     pub(crate) contrast: Option<Command>,
-    /// The reason for which a policy cannot decide from the object and the facts about its
-    /// namespace. Such a request passes while the guard is away.
+    /// The reason for which such a request passes while the guard is away, if it does not follow
+    /// from the rules.
     #[serde(default)]
     pub(crate) uncertain: Option<Uncertain>,
     /// The first attempt counts: the test neither waits nor makes a dry run.
@@ -75,32 +76,6 @@ pub(crate) struct Step {
     /// The stored values afterwards: `Kind/name`, JSON pointer, value (`null`: nothing).
     #[serde(default)]
     pub(crate) stored: BTreeMap<String, BTreeMap<String, Value>>,
-}
-
-/// The condition of a denial that the API server cannot check by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Uncertain {
-    /// Another workload, autoscaler or volume, which may have changed since its facts were written.
-    Others,
-    /// The nodes that match a node selector or a volume's node affinity.
-    Nodes,
-    /// The effect of the pods' own affinity.
-    Affinity,
-    /// The time, which policies cannot read: overrides with an end, heartbeats of nodes.
-    Clock,
-}
-
-impl Uncertain {
-    /// The reason in a few words.
-    pub(crate) const fn reason(self) -> &'static str {
-        match self {
-            Self::Others => "another object decides",
-            Self::Nodes => "the nodes decide",
-            Self::Affinity => "the pods' affinity decides",
-            Self::Clock => "the time decides",
-        }
-    }
 }
 
 /// A command that a user types.

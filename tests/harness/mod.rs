@@ -42,6 +42,7 @@ pub(crate) mod process;
 pub(crate) mod programs;
 pub(crate) mod shorthand;
 pub(crate) mod table;
+pub(crate) mod uncertain;
 pub(crate) mod webhooks;
 
 use std::fmt::Display;

@@ -12,6 +12,8 @@
 )]
 
 mod believed;
+#[allow(dead_code, reason = "a suite with an API server reads more of a case")]
+mod case;
 mod cluster;
 mod existing_violations;
 mod fencing;
@@ -22,209 +24,28 @@ mod printed;
 #[path = "../harness/shorthand.rs"]
 #[allow(dead_code, reason = "cases are data, which is read")]
 mod shorthand;
+#[path = "../harness/uncertain.rs"]
+#[allow(dead_code, reason = "the reasons matter where an API server runs")]
+mod uncertain;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 
-use engine::model::object::{Object, ObjectRef};
-use engine::model::workload::WorkloadKind;
-use engine::policy::{Action, Policy};
+use engine::model::object::Object;
+use engine::policy::Action;
 use engine::remedy::{REMEDIES, Remedy};
 use engine::rules::{Certainty, RULES, Rule};
-use engine::snapshot::{Overlay, View};
-use engine::storage::Catalog;
-use engine::verdict::{
-    DENIAL_LENGTH, Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate, evaluate_by,
-};
+use engine::verdict::{DENIAL_LENGTH, Finding, Mode, Verdict};
 use report::{Format, Located, Report, Style};
-use serde::Deserialize;
 use serde_json::Value;
 
-use cluster::Snapshot;
-use jiff::Timestamp;
-use shorthand::Shorthand;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    name: String,
-    #[serde(default)]
-    cluster: Snapshot,
-    /// The object to judge, in shorthand.
-    judge: Shorthand,
-    /// The object before the update, as a merge patch on the new one.
-    #[serde(default)]
-    old: Option<Value>,
-    /// The account that sends the request. Without it there is no request, as for files.
-    #[serde(default)]
-    requester: Option<String>,
-    /// The time of its deletion, if it is being deleted.
-    #[serde(default)]
-    deleted_at: Option<Timestamp>,
-    /// The policy file's text.
-    #[serde(default)]
-    policy: String,
-    /// Rule → outcome, for all findings.
-    #[serde(default)]
-    expect: BTreeMap<String, String>,
-    /// A part of the first message.
-    #[serde(default)]
-    says: Option<String>,
-    /// Parts of all messages, in this order.
-    #[serde(default)]
-    explains: Vec<String>,
-    /// The end of the first brief text.
-    #[serde(default)]
-    brief: Option<String>,
-    /// The first field at fault.
-    #[serde(default)]
-    field: Option<String>,
-    /// All sentences for the user that are no findings. Not checked if absent.
-    #[serde(default)]
-    notices: Option<Vec<String>>,
-    /// Texts that no message contains.
-    #[serde(default)]
-    hides: Vec<String>,
-    /// Rule → certainty, if it is not `verified`.
-    #[serde(default)]
-    certainty: BTreeMap<String, Certainty>,
-    /// Rule → action, if it is not the default for the outcome.
-    #[serde(default)]
-    actions: BTreeMap<String, String>,
-    /// The names of the remedies that help, in order. Not checked if absent.
-    #[serde(default)]
-    remedies: Option<Vec<String>>,
-}
-
-pub(crate) struct Documents<'a> {
-    pub(crate) object: &'a Value,
-    pub(crate) old: Option<&'a Value>,
-    pub(crate) requester: Option<&'a str>,
-    pub(crate) deleted_at: Option<Timestamp>,
-}
-
-impl Document for Documents<'_> {
-    fn object(&self) -> Option<&Value> {
-        Some(self.object)
-    }
-
-    fn changes_template(&self) -> bool {
-        let new = self.object.pointer("/spec/template");
-        self.old.is_none_or(|old| new != old.pointer("/spec/template"))
-    }
-
-    fn requester(&self) -> Option<Cow<'_, str>> {
-        self.requester.map(Cow::Borrowed)
-    }
-
-    fn deletes(&self) -> bool {
-        self.deleted_at.is_some()
-    }
-
-    fn moment(&self) -> Option<Timestamp> {
-        self.deleted_at
-    }
-}
-
-pub(crate) fn in_effect(policy: &str) -> EffectivePolicy {
-    EffectivePolicy::new(
-        Policy::parse(policy, "policy.yaml").expect("the policy of the case is valid"),
-        Catalog::embedded().expect("the embedded catalog is valid"),
-    )
-}
-
-/// Judges `document` in `cluster`.
-fn judge(
-    document: &Value,
-    old: Option<&Value>,
-    cluster: &Snapshot,
-    policy: &str,
-    mode: Mode,
-) -> Verdict {
-    let documents = Documents { object: document, old, requester: None, deleted_at: None };
-    judge_submitted(&documents, cluster, policy, mode)
-}
-
-/// Judges the submitted object in `cluster`.
-fn judge_submitted(
-    documents: &Documents<'_>,
-    cluster: &Snapshot,
-    policy: &str,
-    mode: Mode,
-) -> Verdict {
-    let Documents { object: document, old, .. } = *documents;
-    // Copying the catalog takes longer than judging.
-    static BUILT_IN: LazyLock<EffectivePolicy> = LazyLock::new(|| in_effect(""));
-    let own;
-    let effective = if policy.is_empty() {
-        &*BUILT_IN
-    } else {
-        own = in_effect(policy);
-        &own
-    };
-    let object = cluster::read(document);
-    let old_object = old.map(cluster::read);
-    let text =
-        |pointer: &str| document.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let reference = ObjectRef {
-        api_version: text("/apiVersion").into(),
-        kind: text("/kind").into(),
-        namespace: Some(text("/metadata/namespace").into()),
-        name: text("/metadata/name").into(),
-    };
-    let review = Review {
-        object: &object,
-        old: old_object.as_ref(),
-        reference: &reference,
-        scaled: WorkloadKind::from_name(text("/scaled")),
-        document: documents,
-        mode,
-    };
-    let overlay = Overlay { partial: cluster.files, files: cluster.files, ..Overlay::NOTHING };
-    let facts = cluster.facts();
-    let view = View::new(&facts, &overlay);
-    let verdict = evaluate(&review, view, effective);
-    if let Some(denied) = verdict.with(Action::Deny).next() {
-        let alone = evaluate_by(Some(denied.rule), &review, view, effective);
-        assert_eq!(alone.action(), Action::Deny, "{} denies {reference} alone", denied.rule);
-    }
-    verdict
-}
-
-fn cases() -> Vec<Case> {
-    // Half of the file is aliases, which the default budget treats as an attack.
-    let options = serde_saphyr::options! { budget: None };
-    let files = [
-        include_str!("cases.yaml"),
-        include_str!("custom_kinds.yaml"),
-        include_str!("own_claims.yaml"),
-        include_str!("ways_out.yaml"),
-    ];
-    let read = |text| -> Vec<Case> {
-        serde_saphyr::from_str_with_options(text, options.clone()).expect("the cases read")
-    };
-    files.into_iter().flat_map(read).collect()
-}
+use case::{Case, Documents, cases, in_effect, judge, judge_submitted};
 
 #[test]
 fn every_case_gets_its_verdict() {
     let mut wrong = Vec::new();
     let cases = cases();
     for case in &cases {
-        let raw = cluster::manifest(&case.judge);
-        let old = case.old.as_ref().map(|patch| {
-            let mut before = raw.clone();
-            json_patch::merge(&mut before, patch);
-            before
-        });
-        let documents = Documents {
-            object: &raw,
-            old: old.as_ref(),
-            requester: case.requester.as_deref(),
-            deleted_at: case.deleted_at,
-        };
-        let verdict = judge_submitted(&documents, &case.cluster, &case.policy, Mode::Propose);
+        let verdict = case.verdict(Mode::Propose);
         let mut must = |is_so: bool, what: String| {
             if !is_so {
                 wrong.push(format!("{}: {what}", case.name));

@@ -24,6 +24,7 @@ use serde::Serialize;
 
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
+use crate::model::metadata::is_name;
 use crate::model::workload::WorkloadKind;
 use crate::policy::Strictness;
 use crate::snapshot::{StoredObject, View};
@@ -58,7 +59,8 @@ pub struct VolumeFacts {
     pub overrides: bool,
     /// Whether objects that a custom controller owns are judged like others.
     pub controlled: bool,
-    /// Regular expressions: objects with a matching name are exempt.
+    /// Regular expressions: policies refuse no objects with a matching name. They are exempt, or a
+    /// Rollout takes their pod template, so that they may have no pods of their own.
     pub exempt: Vec<String>,
 }
 
@@ -132,6 +134,13 @@ impl VolumeFacts {
         else {
             return Self::default();
         };
+        let sources = members.workloads.iter().filter_map(|(kind, name)| {
+            let rollout = view.workload(*kind, namespace, name).found()?;
+            let source = &rollout.template_source.as_ref()?.name;
+            // Another text than a name could be an expression that matches more.
+            is_name(source).then(|| format!("^{}$", source.replace('.', "\\.")))
+        });
+        found.exempt.extend(sources);
         let facts = effective.facts(view);
         found.add_volumes(namespace, members, facts);
         found.add_scaling(namespace, members, facts, effective);
