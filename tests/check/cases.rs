@@ -20,9 +20,11 @@
 //! renders it.
 //!
 //! OUTSIDE is a folder outside of all repositories, into which nothing is ever written, and HOST a
-//! server (see [`super::server`]). No output of any case contains [`SECRET`].
+//! server (see [`super::server`]). No output of any case contains [`SECRET`] or names a folder for
+//! temporary files.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
@@ -34,6 +36,13 @@ use super::*;
 
 /// The secret in the environment, and in files that must not be shown.
 pub(super) const SECRET: &str = "hunter2";
+
+/// The start of the name of the folder for temporary files.
+const SCRATCH: &str = "scratch-of-check-";
+
+/// The folder for temporary files.
+static SCRATCH_FOLDER: LazyLock<TempDir> =
+    LazyLock::new(|| tempfile::Builder::new().prefix(SCRATCH).tempdir().unwrap());
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -174,7 +183,8 @@ impl Case {
             shell.arg(command.get_program()).args(&arguments);
             command = shell;
         }
-        fed(on_path(&mut command, &folder.join(&self.from), path).env("TOKEN", SECRET), &input)
+        let command = on_path(&mut command, &folder.join(&self.from), path);
+        fed(command.env("TOKEN", SECRET).env("TMPDIR", SCRATCH_FOLDER.path()), &input)
     }
 
     /// Runs the case and returns all deviations from it.
@@ -249,6 +259,7 @@ impl Case {
             all_said += &formatted;
         }
         must(!all_said.contains(SECRET), "a secret is shown", &all_said);
+        must(!all_said.contains(SCRATCH), "a temporary file is named", &all_said);
         let written = files.iter().filter(|(_, file)| special(file).is_none());
         for (name, file) in written.filter(|_| self.edits.is_some()) {
             let edit = self.edits.as_ref().and_then(|edits| edits.get(*name));

@@ -19,6 +19,7 @@ use super::repository::best;
 use crate::files::GIT;
 use crate::program::command_line::{CommandLine, Field, Word};
 use crate::program::run::{Failure, Limits, on_path, output};
+use crate::program::sandbox::without_folder;
 use crate::reason::Reason;
 
 /// The most bytes of a pack.
@@ -244,7 +245,12 @@ impl Repository {
         }
         command.args(line.arguments());
         let limits = Limits { time: self.limit, file: MAX_PACK };
-        output(command, "git", limits).await
+        output(command, "git", limits).await.map_err(|failure| match failure {
+            Failure::Refused { program, complaint } => {
+                Failure::Refused { program, complaint: without_folder(&complaint, folder) }
+            }
+            failure => failure,
+        })
     }
 
     /// Fetches the reference and returns the name of its commit.

@@ -412,19 +412,24 @@ impl Copy {
         self.renamed.borrow_mut().insert(copied, original.to_owned());
     }
 
-    /// The text with the names of the originals instead of those of the copy.
+    /// The text with the names of the originals instead of those of the copy, and without the
+    /// folders for temporary files.
     pub(crate) fn with_originals(&self, text: &str) -> String {
-        let root = self.root();
-        let text = text
-            .replace(&format!("{}/", root.display()), "")
-            .replace(&root.display().to_string(), ".");
+        let mut text = text.to_owned();
+        for (copied, original) in &*self.renamed.borrow() {
+            let original = original.strip_prefix(&self.top).unwrap_or(original);
+            text = text.replace(&copied.display().to_string(), &original.display().to_string());
+        }
+        let text = without_folder(&text, &self.root());
         let fetched = format!("{}/", self.fetched_root().display());
         let mut parts = text.split(&fetched);
         let first = parts.next().unwrap_or_default().to_owned();
         // Fetched files are in a folder whose name is a digest.
         let rest: String =
             parts.map(|part| part.split_once('/').map_or(part, |(_, rest)| rest)).collect();
-        first + &rest
+        // The copy's own folder is in that of the sandbox.
+        let folders = self.folder.path().ancestors().take(2);
+        folders.fold(first + &rest, |shorter, folder| without_folder(&shorter, folder))
     }
 
     fn fetched_root(&self) -> PathBuf {
@@ -436,13 +441,24 @@ impl Copy {
     }
 
     fn refused(&self, path: &Path, problem: &str) -> Failure {
-        let inner = path.strip_prefix(&self.top).unwrap_or(path);
-        Failure::Other(format!("it holds {}, {problem}", inner.display()))
+        // Fetched files are in a folder whose name is a digest.
+        let fetched = self.fetched.as_deref().and_then(|top| {
+            let mut parts = path.strip_prefix(top).ok()?.components();
+            parts.next().map(|_| parts.as_path())
+        });
+        let inner = fetched.or_else(|| path.strip_prefix(&self.top).ok());
+        Failure::Other(format!("it holds {}, {problem}", inner.unwrap_or(path).display()))
     }
 
     fn unreadable(&self, path: &Path, error: &io::Error) -> Failure {
         self.refused(path, &format!("which cannot be read: {error}"))
     }
+}
+
+/// The text with paths relative to `folder`.
+pub(crate) fn without_folder(text: &str, folder: &Path) -> String {
+    let folder = folder.display();
+    text.replace(&format!("{folder}/"), "").replace(&folder.to_string(), ".")
 }
 
 #[cfg(unix)]

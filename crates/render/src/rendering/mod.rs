@@ -122,6 +122,8 @@ pub(super) struct Renderer {
     bytes: AtomicU64,
     /// The command line for charts that no release renders.
     template: CommandLine,
+    /// The copies of the values files in it, each with the original.
+    values: Vec<(PathBuf, PathBuf)>,
     /// The results so far, by the stamps of the files and settings.
     results: RefCell<HashMap<u64, Result<String, Reason>>>,
     stamps: RandomState,
@@ -168,13 +170,17 @@ impl Paths<'_> {
     }
 }
 
-/// The command line with which Helm renders charts that no release renders. It reads copies of the
-/// values files in `folder`.
-fn template(input: &Input<'_>, folder: &Path) -> io::Result<CommandLine> {
+/// The command line with which Helm renders charts that no release renders, and the copies of the
+/// values files in `folder`, which it reads, each with the original.
+fn template(
+    input: &Input<'_>,
+    folder: &Path,
+) -> io::Result<(CommandLine, Vec<(PathBuf, PathBuf)>)> {
     let options = input.render;
     let folder = folder.join("values");
     fs::create_dir(&folder)?;
     let mut line = helm_template();
+    let mut values = Vec::new();
     for (number, file) in options.values.iter().enumerate() {
         let copy = folder.join(format!("{number}.yaml"));
         let top = input.repository.top_for_named(file);
@@ -185,6 +191,7 @@ fn template(input: &Input<'_>, folder: &Path) -> io::Result<CommandLine> {
             },
         )?;
         line.option("--values", copy.as_path());
+        values.push((copy, file.clone()));
     }
     let sets = options.set.iter().map(|pair| ("--set", Field::Setting, pair.as_str()));
     let namespace = input.namespace.map(|name| ("--namespace", Field::Namespace, name));
@@ -193,7 +200,7 @@ fn template(input: &Input<'_>, folder: &Path) -> io::Result<CommandLine> {
             |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{option}: {error}"));
         line.option(option, &Word::new(field, text).map_err(refused)?);
     }
-    Ok(line)
+    Ok((line, values))
 }
 
 /// The start of the command line with which Helm renders a chart.
@@ -206,7 +213,7 @@ impl Renderer {
     fn new(input: &Input<'_>) -> io::Result<Self> {
         let scratch = tempfile::tempdir()?;
         let folder = fs::canonicalize(scratch.path())?;
-        let template = template(input, &folder)?;
+        let (template, values) = template(input, &folder)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let limit = input.render.limit();
         let sandbox = runtime.block_on(Sandbox::new(folder))?;
@@ -227,6 +234,7 @@ impl Renderer {
             texts: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
             template,
+            values,
             results: RefCell::default(),
             stamps: RandomState::new(),
         })
@@ -260,6 +268,9 @@ impl Renderer {
         let fetched = root.laid_out.as_deref();
         let copy = Copy::of(&root.folders, &root.top, fetched, &self.sandbox.folder)?;
         bases::write(root, &copy)?;
+        for (copied, original) in &self.values {
+            copy.set_original(copied.clone(), original);
+        }
         for (chart, name) in &root.additions {
             copy.add(chart, &root.real.join("charts"), name)?;
         }
