@@ -21,6 +21,9 @@ const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 /// Extensions of templates for such a file, by Jinja and others.
 const TEMPLATE_EXTENSIONS: [&str; 2] = ["j2", "jinja2"];
 
+/// The extension of a helmfile that is a template of Go. Other files with it are values or parts.
+const TEMPLATE_OF_HELMFILE: &str = "gotmpl";
+
 /// Directories with third-party files, which are meant for programs and not for clusters.
 const FOREIGN: [&str; 4] = ["vendor", "node_modules", "site-packages", "__pycache__"];
 
@@ -96,7 +99,7 @@ impl Borrow<Source> for Hidden {
 }
 
 /// Finds the manifests under `paths`: a file is taken with any name, a directory is searched for
-/// `.yaml`, `.yml` and `.json` files and for `Kustomization`, and `-` reads `stdin`. Paths that a
+/// `.yaml`, `.yml` and `.json` files, for `Kustomization` and for helmfiles, and `-` reads `stdin`. Paths that a
 /// `.gitignore` or a glob of `exclude` leaves out, hidden paths and third-party directories
 /// (`vendor`, `node_modules`, virtual environments) are searched only if they are named. A link in
 /// a directory is followed if it leads to a file in the same directory. Every file is taken once,
@@ -249,6 +252,11 @@ fn path_of(error: &ignore::Error) -> Option<&Path> {
 
 fn is_manifest_name(path: &Path) -> bool {
     match path.extension() {
+        Some(extension) if extension == TEMPLATE_OF_HELMFILE => {
+            let stem = path.file_stem();
+            ["helmfile.yaml", "helmfile.yml"].iter().any(|name| stem == Some(name.as_ref()))
+                || path.parent().is_some_and(|folder| folder.ends_with("helmfile.d"))
+        }
         Some(extension) => EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)),
         None => FILE_NAMES.iter().any(|known| path.file_name() == Some(known.as_ref())),
     }
@@ -314,13 +322,24 @@ mod tests {
             "a.yaml",
             "b/Kustomization",
             "b/LICENSE",
+            "b/helmfile.yaml.gotmpl",
+            "b/values.yaml.gotmpl",
+            "helmfile.d/a.yaml.gotmpl",
             "c.txt",
             ".git/x.yaml",
             ".hidden.yaml",
         ]);
         let root = folder.path();
         let found = find_in(&[root]);
-        assert_eq!(names(&found, root), ["a.yaml", "b/Kustomization", "b/a.JSON", "b/z.yml"]);
+        let expected = [
+            "a.yaml",
+            "b/Kustomization",
+            "b/a.JSON",
+            "b/helmfile.yaml.gotmpl",
+            "b/z.yml",
+            "helmfile.d/a.yaml.gotmpl",
+        ];
+        assert_eq!(names(&found, root), expected);
         assert!(found.errors.is_empty());
 
         let named = find_in(&[&root.join("c.txt"), &root.join(".git")]);

@@ -29,7 +29,7 @@ pub(super) fn of_kind(kind: &str, file: &str) -> Reason {
 pub(super) fn of_file(path: &Path, shown: &str) -> Option<(&'static str, Reason)> {
     let name = path.file_name()?.to_str()?;
     let folder = path.parent().and_then(Path::file_name);
-    match name {
+    match name.strip_suffix(".gotmpl").unwrap_or(name) {
         "fleet.yaml" | "fleet.yml" => Some((
             "fleet.yaml",
             foreign("only fleet renders it; the command needs a name and the folder", FLEET),
