@@ -31,13 +31,15 @@ pub(crate) struct Output {
 const REPEATED_FOR: Duration = Duration::from_secs(60);
 
 /// Messages of kubectl if the API server was too busy to answer.
-const BUSY: [&str; 11] = [
+const BUSY: [&str; 12] = [
     "Unable to connect to the server",
     " was refused - did you specify the right host or port?",
     "connection reset by peer",
     "TLS handshake timeout",
     "http2: client connection lost",
     "unexpected EOF",
+    // The schemas of the API server, which kubectl reads first, did not come in time.
+    "unexpected error when reading response body",
     "did not complete within requested timeout",
     "the server is currently unable to handle the request",
     "etcdserver: request timed out",
