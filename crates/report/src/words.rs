@@ -142,15 +142,25 @@ fn sentence(all: &[&NotJudged]) -> String {
     let NotJudged { reason, cause, .. } = all[0];
     let done = if cause.is_of_rendering() { "rendered" } else { "judged" };
     let (who, why) = match (all, cause) {
-        ([one], _) => (format!("The {} was", one.name()), reason.as_str()),
+        ([one], _) => (format!("The {} was", one.name()), reason.clone()),
         (_, Cause::Elsewhere(_) | Cause::Files) => {
-            (by_kind(all) + " were", "they need files that are not in this repository")
+            let why = "they need files that are not in this repository";
+            (by_kind(all) + " were", why.to_owned())
         }
-        _ => (by_kind(all) + " were", reason.as_str()),
+        _ => (by_kind(all) + " were", of_several(reason)),
     };
     let commands = commands(all);
     let run = if commands.is_empty() { String::new() } else { format!(" Run {commands}.") };
     format!("{who} not {done}: {why}.{run}")
+}
+
+/// The reason for one, as the reason for several: "it names no chart", "its chart is packed".
+fn of_several(reason: &str) -> String {
+    match reason.split_once(' ') {
+        Some(("it", rest)) => format!("each {rest}"),
+        Some(("its", rest)) => format!("their {rest}"),
+        _ => reason.to_owned(),
+    }
 }
 
 /// The counts of everything that was not judged, each with the reason and the commands in a few

@@ -12,7 +12,7 @@
 //! * the class does not exist in the live cluster;
 //! * the class is not among the files, and its name says NFS, which most drivers do not attach and
 //!   some do;
-//! * the claim names no class, and other claims among the files name K3s' default class;
+//! * the claim names no class, and claims in the same folder name K3s' default class;
 //! * the class is not among the files, and the values or the templates of a chart that was not
 //!   rendered name it;
 //! * nothing attaches the disk, and nobody knows how its driver treats a second node.

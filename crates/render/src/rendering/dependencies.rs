@@ -40,6 +40,13 @@ pub(crate) fn add(root: &mut Root, places: Places<'_>) {
     }
     let top = places.repository.top_of(&root.real).to_owned();
     for (name, place) in missing(&root.real) {
+        // A chart may depend on another one several times, under different aliases.
+        let is_added = |addition: &(PathBuf, String)| {
+            addition.1 == name || addition.1.strip_suffix(".tgz") == Some(&*name)
+        };
+        if root.additions.iter().any(is_added) {
+            continue;
+        }
         match place {
             Place::Folder(folder) if root.real.starts_with(&folder) => {
                 let text = format!("it depends on {name}, the chart that it lies in");

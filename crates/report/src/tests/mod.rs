@@ -364,7 +364,7 @@ fn the_last_line_begins_with_what_was_not_judged() {
         )
     );
     for sentence in [
-        "2 charts (charts/web, my charts) were not rendered: it depends on db. Run `helm ",
+        "2 charts (charts/web, my charts) were not rendered: each depends on db. Run `helm ",
         "3 HelmReleases (a, b, c) were not rendered: they need files that are not in this",
         "The hidden folder .old was not judged: hidden files are skipped. Run `multi-attach-guard check .old`.",
     ] {
