@@ -30,8 +30,7 @@ pub(crate) enum Uncertain {
 }
 
 /// The reason for all denials of a rule that no policy gives.
-const BY_RULE: [(&str, Uncertain); 9] = [
-    ("access-mode-change", Uncertain::NewClaims),
+const BY_RULE: [(&str, Uncertain); 8] = [
     ("co-location-impossible", Uncertain::Affinity),
     ("fencing-live-node", Uncertain::Clock),
     ("mislabelled-volume", Uncertain::Storage),
