@@ -104,7 +104,8 @@ AGAIN := "every case |"
 first-e2e: command = $(CARGO) --locked test --workspace --test e2e -- --skip $(AGAIN)
 rest-e2e: command = $(CARGO) --locked test --workspace --test e2e -- $(AGAIN)
 first-scenarios: command = env PLAY=first $(CARGO) --locked $(ROWS)
-rest-scenarios rest-selinux: export PLAY ?= once
+rest-scenarios: export PLAY ?= rest
+rest-selinux: export PLAY ?= once
 rest-oldest: command = env MINOR=$(OLDEST) PLAY=third $(CARGO) --locked $(ROWS)
 rest-clippy: command = $(CARGO) --locked clippy --workspace --all-targets -- -D warnings
 rest-deny: command = $(MAKE) --no-print-directory $*

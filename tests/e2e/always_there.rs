@@ -59,8 +59,9 @@ struct Seen {
     alone: Option<Output>,
     /// For the user with both; only if a denial is expected.
     there: Option<Output>,
-    /// For the user with the standalone policy.
-    standalone: Output,
+    /// For the user with the standalone policy; only if the step is about a Deployment, the only kind
+    /// that this policy reads.
+    standalone: Option<Output>,
 }
 
 /// The results of all threads.
@@ -167,7 +168,8 @@ fn take(run: &CaseRun, case: &Case, step: &Step, place: (usize, usize), found: &
             let alone = is_refused.then(|| run(Some(ALONE))).transpose()?;
             let is_expected = !step.expect.denied.is_empty();
             let there = is_expected.then(|| run(None)).transpose()?;
-            let standalone = run(Some(STANDALONE))?;
+            let is_read = format!("{:?}", step.r#do).to_lowercase().contains("deploy");
+            let standalone = is_read.then(|| run(Some(STANDALONE))).transpose()?;
             Ok(Seen { away, alone, there, standalone })
         });
         let mut found = found.lock().unwrap();
@@ -223,7 +225,8 @@ impl Found {
     fn compare(&mut self, case: &Case, step: &Step, place: (usize, usize), seen: &Seen) {
         let Seen { away, alone, there, standalone } = seen;
         self.judged += 1;
-        self.compare_standalone(case, step, place, speaker(standalone) == Some(Speaker::Policy));
+        let refuses = standalone.as_ref().and_then(speaker) == Some(Speaker::Policy);
+        self.compare_standalone(case, step, place, refuses);
         let name = format!("{}, step {}", case.name(), place.1 + 1);
         let mut fault = |text: &str| {
             self.faults.push(format!("{name}: {text}\n{seen:#?}"));

@@ -3,9 +3,9 @@
 //!
 //! `MINOR` chooses the Kubernetes version (by default the first of `tests/control-plane/minors`),
 //! and `PLAY` the rows: with `all`, every row on both kinds of node; with `once`, every row, on
-//! kubelets if simulated nodes cannot play it, and S1 on both. By default, every row that simulated
-//! nodes can play; with `first`, those of the first section, and with `third`, a random third of
-//! them. `SEED` repeats an earlier choice.
+//! kubelets if simulated nodes cannot play it, and S1 on both; with `rest`, those that `first` leaves
+//! out. By default, every row that simulated nodes can play; with `first`, those of the first
+//! section, and with `third`, a random third of them. `SEED` repeats an earlier choice.
 //!
 //! Scenarios mostly wait, so many run at once, each in its own namespace and on its own nodes. The
 //! nodes are tainted and the pods tolerate the taint, which keeps scenarios apart for both the
@@ -102,19 +102,21 @@ fn main() {
 fn drawn() -> Vec<(&'static Scenario, Nodes)> {
     let play = std::env::var("PLAY").unwrap_or_default();
     assert!(
-        ["", "all", "once", "first", "third"].contains(&play.as_str()),
-        "PLAY is {play:?}, and not all, once, first or third"
+        ["", "all", "once", "rest", "first", "third"].contains(&play.as_str()),
+        "PLAY is {play:?}, and not all, once, rest, first or third"
     );
     let since_1970 = || Some(UNIX_EPOCH.elapsed().ok()?.as_secs());
     let seed = random::number("SEED").or_else(since_1970).unwrap_or(1);
     println!("Kubernetes {}, SEED={seed}", harness::programs::minor());
     let mut runner = random::runner(seed, u64::MAX);
     let mut one_of_three = || proptest::bool::weighted(1.0 / 3.0).new_tree(&mut runner);
+    let first = &sections()[0].rows;
     let mut is_drawn = |row: &Scenario, nodes: Nodes| {
         let simulated = nodes == Nodes::Simulated;
         match play.as_str() {
             "all" => true,
-            "once" => simulated || !row.suits(Nodes::Simulated) || row.id == "S1",
+            "rest" if simulated => !first.iter().any(|of_first| of_first.id == row.id),
+            "once" | "rest" => simulated || !row.suits(Nodes::Simulated) || row.id == "S1",
             "third" => simulated && one_of_three().is_ok_and(|third| third.current()),
             _ => simulated,
         }

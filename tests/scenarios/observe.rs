@@ -38,13 +38,7 @@ type Key = (String, String, String);
 /// A live copy of every object of [`KINDS`], and of every [`ATTACHMENT`].
 #[derive(Clone, Default)]
 pub(crate) struct Observer {
-    shared: Arc<Shared>,
-}
-
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
@@ -52,8 +46,14 @@ struct State {
     objects: BTreeMap<Key, Arc<Value>>,
     /// The last revision of each object, including deleted ones.
     seen: HashMap<Key, u64>,
-    /// The number of changes in each namespace.
-    versions: HashMap<String, u64>,
+    changes: HashMap<String, Changes>,
+}
+
+/// The changes in one namespace. Most of the waiting threads wait for others.
+#[derive(Clone, Default)]
+struct Changes {
+    count: u64,
+    more: Arc<Condvar>,
 }
 
 impl Observer {
@@ -64,14 +64,14 @@ impl Observer {
             let resource = resource(kind);
             let (.., kind) = kind;
             let api = Api::<DynamicObject>::all_with(plane.client(), &resource);
-            let shared = Arc::clone(&observer.shared);
+            let state = Arc::clone(&observer.state);
             plane.runtime().spawn(async move {
                 let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
                 // The objects of a new list. All others were deleted while the watch was
                 // interrupted.
                 let mut listed = BTreeSet::new();
                 while let Some(event) = events.next().await {
-                    let mut state = shared.state.lock().unwrap();
+                    let mut state = state.lock().unwrap();
                     match event {
                         Ok(Event::Init) => listed.clear(),
                         Ok(Event::InitApply(object)) => {
@@ -85,8 +85,6 @@ impl Observer {
                         // The watcher restarts by itself.
                         Err(_) => {}
                     }
-                    drop(state);
-                    shared.changed.notify_all();
                 }
             });
         }
@@ -96,7 +94,7 @@ impl Observer {
     /// The namespace's objects of one kind, by name.
     pub(crate) fn objects(&self, namespace: &str, kind: &str) -> Vec<Arc<Value>> {
         let from = (namespace.to_owned(), kind.to_owned(), String::new());
-        let state = self.shared.state.lock().unwrap();
+        let state = self.state.lock().unwrap();
         state
             .objects
             .range(from..)
@@ -141,7 +139,7 @@ impl Observer {
         let began = Instant::now();
         loop {
             let deadline = began + patient(within);
-            let version = self.shared.state.lock().unwrap().version(namespace);
+            let before = self.state.lock().unwrap().changes(namespace).clone();
             let not_yet = match question() {
                 Ok(answer) => return Ok(answer),
                 Err(not_yet) => not_yet,
@@ -151,10 +149,10 @@ impl Observer {
                 return Err(format!("Waited {waited} s. {}", not_yet.because));
             }
             let until = not_yet.ask_again_at.map_or(deadline, |again| again.min(deadline));
-            let mut state = self.shared.state.lock().unwrap();
-            while state.version(namespace) == version && Instant::now() < until {
+            let mut state = self.state.lock().unwrap();
+            while state.changes(namespace).count == before.count && Instant::now() < until {
                 let left = until.saturating_duration_since(Instant::now());
-                state = self.shared.changed.wait_timeout(state, left).unwrap().0;
+                state = before.more.wait_timeout(state, left).unwrap().0;
             }
         }
     }
@@ -178,7 +176,7 @@ impl Observer {
             }
         }
         self.wait(namespace, Duration::from_secs(30), || {
-            let state = self.shared.state.lock().unwrap();
+            let state = self.state.lock().unwrap();
             let behind = known
                 .iter()
                 .find(|(key, revision)| state.seen.get(*key).is_none_or(|seen| seen < *revision));
@@ -205,12 +203,14 @@ impl From<String> for NotYet {
 }
 
 impl State {
-    fn version(&self, namespace: &str) -> u64 {
-        self.versions.get(namespace).copied().unwrap_or(0)
+    fn changes(&mut self, namespace: &str) -> &mut Changes {
+        self.changes.entry(namespace.to_owned()).or_default()
     }
 
     fn touch(&mut self, namespace: &str) {
-        *self.versions.entry(namespace.to_owned()).or_default() += 1;
+        let changes = self.changes(namespace);
+        changes.count += 1;
+        changes.more.notify_all();
     }
 
     fn put(&mut self, kind: &str, object: &DynamicObject) -> Key {
