@@ -66,8 +66,9 @@ namespaces:
 /// Starts one guard for all scenarios of a control plane, and registers it for all namespaces whose
 /// label [`MODE`] is one of [`Mode::GUARD`].
 pub(crate) fn start_guard(plane: &ControlPlane) -> (Guard, Registration<'_>) {
-    let options = GuardOptions::default().policy(plane, "scenarios", POLICY);
-    let guard = plane.guard("scenarios", &options);
+    // Many scenarios at once keep the API server busy, which may not confirm a denial in time.
+    let options = GuardOptions::default().with(&["--stale=deny"]);
+    let guard = plane.guard("scenarios", &options.policy(plane, "scenarios", POLICY));
     let webhooks = WebhookOptions {
         rules: rules(),
         namespaces: json!({ "matchExpressions": [{
