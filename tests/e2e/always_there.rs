@@ -59,9 +59,8 @@ struct Seen {
     alone: Option<Output>,
     /// For the user with both; only if a denial is expected.
     there: Option<Output>,
-    /// For the user with the standalone policy; only if the step is about a Deployment, the only kind
-    /// that this policy reads.
-    standalone: Option<Output>,
+    /// For the user with the standalone policy.
+    standalone: Output,
 }
 
 /// The results of all threads.
@@ -168,8 +167,7 @@ fn take(run: &CaseRun, case: &Case, step: &Step, place: (usize, usize), found: &
             let alone = is_refused.then(|| run(Some(ALONE))).transpose()?;
             let is_expected = !step.expect.denied.is_empty();
             let there = is_expected.then(|| run(None)).transpose()?;
-            let is_read = format!("{:?}", step.r#do).to_lowercase().contains("deploy");
-            let standalone = is_read.then(|| run(Some(STANDALONE))).transpose()?;
+            let standalone = run(Some(STANDALONE))?;
             Ok(Seen { away, alone, there, standalone })
         });
         let mut found = found.lock().unwrap();
@@ -225,8 +223,7 @@ impl Found {
     fn compare(&mut self, case: &Case, step: &Step, place: (usize, usize), seen: &Seen) {
         let Seen { away, alone, there, standalone } = seen;
         self.judged += 1;
-        let refuses = standalone.as_ref().and_then(speaker) == Some(Speaker::Policy);
-        self.compare_standalone(case, step, place, refuses);
+        self.compare_standalone(case, step, place, speaker(standalone) == Some(Speaker::Policy));
         let name = format!("{}, step {}", case.name(), place.1 + 1);
         let mut fault = |text: &str| {
             self.faults.push(format!("{name}: {text}\n{seen:#?}"));
