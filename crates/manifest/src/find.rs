@@ -99,11 +99,11 @@ impl Borrow<Source> for Hidden {
 }
 
 /// Finds the manifests under `paths`: a file is taken with any name, a directory is searched for
-/// `.yaml`, `.yml` and `.json` files, for `Kustomization` and for helmfiles, and `-` reads `stdin`. Paths that a
-/// `.gitignore` or a glob of `exclude` leaves out, hidden paths and third-party directories
-/// (`vendor`, `node_modules`, virtual environments) are searched only if they are named. A link in
-/// a directory is followed if it leads to a file in the same directory. Every file is taken once,
-/// even if several links lead to it.
+/// `.yaml`, `.yml` and `.json` files, for `Kustomization` and for helmfiles that are templates, and
+/// `-` reads `stdin`. Paths that a `.gitignore` or a glob of `exclude` leaves out, hidden paths and
+/// third-party directories (`vendor`, `node_modules`, virtual environments) are searched only if
+/// they are named. A link in a directory is followed if it leads to a file in the same directory.
+/// Every file is taken once, even if several links lead to it.
 pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found {
     let mut found = Found::default();
     for path in paths {
