@@ -71,13 +71,13 @@ fn shared_by_all(number: usize) -> String {
 
 #[test]
 fn workloads_that_share_too_many_claims_are_named_as_such() {
-    let folder = gitops(&[("all.yaml", &shared_by_all(180))]);
+    let folder = gitops(&[("all.yaml", &shared_by_all(70))]);
     let report: Value = report(&run(&folder, &["check", ".", "--format", "json"]));
     let findings = report["findings"].as_array().unwrap();
-    assert_eq!(findings.len(), 180);
+    assert_eq!(findings.len(), 70);
     for finding in findings {
         let message = finding["message"].as_str().unwrap();
-        assert!(message.contains("judging it takes more than 400000 steps"), "{message}");
+        assert!(message.contains("its claims have more than 4096 users in all"), "{message}");
     }
 }
 

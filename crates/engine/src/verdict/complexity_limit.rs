@@ -10,21 +10,27 @@ use crate::rules::{Hazard, Outcome, codes};
 /// ones (`benches/knots.rs`) end within 50 ms.
 pub(super) const WORK_BUDGET: usize = 400_000;
 
-/// The most users that the claims of one workload may have in all where every remedy is tried: each
-/// is looked at about 35 times, so more would exhaust the budget.
-pub(super) const MOST_USERS: usize = WORK_BUDGET / 35;
+/// The most users that the claims of one workload may have in all where every remedy is tried:
+/// those of 64 claims with 64 users each. Each user is looked at about 35 times, so many workloads
+/// with more would take minutes together.
+pub(super) const MOST_USERS: usize = 64 * 64;
 
 /// More entries than any real object has. Real pod templates have tens of them.
 pub(super) const HONEST_SIZE: usize = 100;
 
 impl Evaluation<'_> {
-    /// The verdict on an object whose judgement exceeded a limit.
-    pub(super) fn too_complex(&self) -> Verdict {
+    /// The verdict on an object whose judgement exceeded a limit: that of steps, or that of users.
+    pub(super) fn too_complex(&self, are_users_too_many: bool) -> Verdict {
         let metadata = self.review.object.metadata();
         let is_cut = self.review.document.is_cut();
         let size = size(self.review.object);
         let is_oversized = is_cut || size > HONEST_SIZE;
-        let hazard = hazard(is_cut, size);
+        let limit = if are_users_too_many {
+            format!("its claims have more than {MOST_USERS} users in all")
+        } else {
+            format!("judging it takes more than {WORK_BUDGET} steps")
+        };
+        let hazard = hazard(is_cut, size, &limit);
         let kind = &self.review.reference.kind;
         let controlled = self.owner_is_real(metadata);
         let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
@@ -57,13 +63,11 @@ impl Evaluation<'_> {
     }
 }
 
-/// The hazard of an object with this `size` whose lists were cut or whose judgement exceeded the
-/// work budget.
-fn hazard(is_cut: bool, size: usize) -> Hazard {
+/// The hazard of an object with this `size` whose lists were cut or that exceeded the `limit`.
+fn hazard(is_cut: bool, size: usize, limit: &str) -> Hazard {
     let fewer =
         "Give it fewer of them, or set `too-complex: warn` for its namespace in the policy.";
-    let limit =
-        format!("judging it takes more than {WORK_BUDGET} steps, which is where the guard stops");
+    let limit = format!("{limit}, which is where the guard stops");
     let (why, advice) = if is_cut {
         let why = "its lists are longer than the guard reads";
         (why.to_owned(), fewer)

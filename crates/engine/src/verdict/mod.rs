@@ -249,7 +249,7 @@ pub fn evaluate_by(
         return Verdict::default();
     }
     if are_too_many || review.document.is_cut() {
-        return evaluation.too_complex();
+        return evaluation.too_complex(are_too_many);
     }
     let verdict = match review.object {
         Object::Workload(workload) => evaluation.workload(workload),
@@ -267,7 +267,7 @@ pub fn evaluate_by(
         | Object::RuntimeClass(_) => None,
     };
     if steps.is_exhausted() {
-        return evaluation.too_complex();
+        return evaluation.too_complex(false);
     }
     verdict.unwrap_or_default()
 }
