@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
+use super::completion;
 use super::error::CommandError;
 use super::output::complain;
 use super::policies::{self, Installed};
@@ -45,7 +46,7 @@ pub(crate) struct ClusterArgs {
     pub kubeconfig: Option<PathBuf>,
 
     /// Context of the kubeconfig
-    #[arg(long, value_name = "CONTEXT")]
+    #[arg(long, value_name = "CONTEXT", add = completion::contexts())]
     pub context: Option<String>,
 
     /// User to impersonate
@@ -61,7 +62,7 @@ pub(crate) struct ClusterArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ScopeArgs {
     /// Only this namespace; takes no rights to others
-    #[arg(long, short, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, short, value_name = "NAMESPACE", add = completion::namespaces(), value_parser = NonEmptyStringValueParser::new())]
     pub namespace: Option<String>,
 
     /// All namespaces, as without -n

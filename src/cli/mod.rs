@@ -4,6 +4,7 @@ mod audit;
 mod capabilities;
 mod check;
 mod cluster;
+mod completion;
 mod diagnose;
 mod dist;
 mod error;
@@ -26,8 +27,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 use audit::AuditOptions;
 use capabilities::CapabilitiesOptions;
 use check::CheckOptions;
+use completion::CompletionOptions;
 use diagnose::DiagnoseOptions;
-use dist::{CompletionOptions, DistOptions};
+use dist::DistOptions;
 use lsp::LspOptions;
 use policies::PoliciesOptions;
 use render::ConfineOptions;
@@ -120,12 +122,13 @@ enum Command {
     Confine(ConfineOptions),
 }
 
-/// Reads the arguments of the program.
+/// Reads the arguments of the program. If a shell asks for words, prints them and exits.
 ///
 /// # Errors
 ///
 /// Returns the exit code if the arguments name what another option of this program does.
 pub fn parse() -> Result<Cli, ExitCode> {
+    completion::answer();
     Cli::try_parse().map_err(|error| {
         let is_check = std::env::args_os().nth(1).is_some_and(|command| command == "check");
         // Users of kubectl and of other linters expect it.
@@ -158,7 +161,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Rules(options) => rules::run(options),
         Command::Snapshot(options) => output::exit_code(snapshot::run(options)),
         Command::Policies(options) => policies::run(*options),
-        Command::Completion(options) => dist::print_completion(*options),
+        Command::Completion(options) => completion::print_script(*options),
         Command::Version => output::print("version", Cli::command().render_version().as_bytes()),
         Command::Dist(options) => dist::run(options),
         Command::Confine(options) => confine(options),

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::completion;
 use super::output::{complain, did_you_mean, print};
 use engine::model::words::{OF_FEW, nearest};
 use engine::policy::keys;
@@ -14,7 +15,7 @@ use engine::rules::{RULES, Rule, codes};
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RulesOptions {
     /// Rule to explain; without one, all are listed
-    #[arg(value_name = "CODE")]
+    #[arg(value_name = "CODE", add = completion::words(codes::ALL))]
     pub code: Option<String>,
 
     /// Print all rules as one Markdown page

@@ -13,6 +13,8 @@ mod command_test;
 #[path = "../harness/mod.rs"]
 mod harness;
 
+use std::time::Duration;
+
 use command_test::{CommandTest, run};
 use harness::kubectl::kubeconfig_of;
 use harness::output::{begins, code, err, has, out};
@@ -213,6 +215,43 @@ fn kustomize_applies_the_patch() {
             "{remedy}: {}",
             built.stdout
         );
+    }
+}
+
+/// What bash would complete, by the printed script. A busy API server may take longer than a user
+/// would wait for its namespaces, so they are asked for again.
+#[test]
+fn a_shell_completes_names_of_the_program_and_of_the_cluster() {
+    let test = harness::or_skip!(CommandTest::new());
+    let completed = |words: &str| {
+        let script = format!(
+            "source <(multi-attach-guard completion bash); COMP_WORDS=(multi-attach-guard {words}); \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _clap_complete_multi_attach_guard x \"${{COMP_WORDS[COMP_CWORD]}}\"; \
+             echo \"${{COMPREPLY[@]}}\""
+        );
+        let output = test.plane.printed(&format!("exec bash -c '{script}'")).output().unwrap();
+        assert_eq!((output.status.code(), err(&output)), (Some(0), ""), "{words}");
+        out(&output).trim().to_owned()
+    };
+    for (words, expected) in [
+        ("di", "diagnose"),
+        // This command is hidden.
+        ("dis", ""),
+        ("rules rolling", "rolling-update-overlap"),
+        ("check --remedy rec", "recreate"),
+        ("audit --context te", "test"),
+        ("audit --context none -n clus", ""),
+        ("diagnose --context test -n clus", test.namespace),
+        ("check -n clus", test.namespace),
+    ] {
+        let is_completed = || {
+            let found = completed(words);
+            let is_found = found.split(' ').any(|word| word == expected);
+            if is_found { Ok(()) } else { Err(format!("\"{found}\"")) }
+        };
+        let what = format!("{expected:?} after {words:?}");
+        harness::wait_until(&what, Duration::from_secs(60), is_completed).unwrap();
     }
 }
 

@@ -151,14 +151,24 @@ impl Access {
 
     /// The kubeconfig's name for the cluster; `None` without a kubeconfig, as in a pod.
     pub fn cluster_name(&self) -> Option<String> {
-        let kubeconfig = match &self.kubeconfig {
-            Some(file) => Kubeconfig::read_from(file),
-            None => Kubeconfig::read(),
-        }
-        .ok()?;
+        let kubeconfig = self.kubeconfig()?;
         let current = self.context.clone().or(kubeconfig.current_context)?;
         let named = kubeconfig.contexts.into_iter().find(|context| context.name == current)?;
         Some(named.context?.cluster)
+    }
+
+    /// The names of the kubeconfig's contexts.
+    pub fn contexts(&self) -> Vec<String> {
+        let contexts = self.kubeconfig().map(|kubeconfig| kubeconfig.contexts);
+        contexts.into_iter().flatten().map(|context| context.name).collect()
+    }
+
+    fn kubeconfig(&self) -> Option<Kubeconfig> {
+        match &self.kubeconfig {
+            Some(file) => Kubeconfig::read_from(file),
+            None => Kubeconfig::read(),
+        }
+        .ok()
     }
 
     async fn read(&self) -> Result<Config, ConnectError> {

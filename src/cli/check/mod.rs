@@ -19,6 +19,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::cluster::ClusterArgs;
+use super::completion;
 use super::error::CommandError;
 use super::output::{ReportArgs, complain, write_report};
 use ::check::{Edits, Hints, Parsed, Text, parse, unused_exemptions};
@@ -80,7 +81,7 @@ pub(crate) struct CheckOptions {
     pub access: ClusterArgs,
 
     /// Namespace of objects that name none [default: the only one around them, else "default"]
-    #[arg(long, short, value_name = "NAMESPACE")]
+    #[arg(long, short, value_name = "NAMESPACE", add = completion::namespaces())]
     pub namespace: Option<String>,
 
     /// How to report, and what to fail on.
@@ -100,7 +101,7 @@ pub(crate) struct CheckOptions {
     pub diff: bool,
 
     /// Remedy for --fix and --diff: auto, drop-leftover, colocate, or recreate or zero-surge, which also repair guesses
-    #[arg(long, value_name = "REMEDY", value_parser = remedy)]
+    #[arg(long, value_name = "REMEDY", add = completion::words(RemedyChoice::ALL.map(RemedyChoice::name)), value_parser = remedy)]
     pub remedy: Option<RemedyChoice>,
 }
 
