@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Command;
 
 use super::rendering::{CHART, WEB, check, class_and_claim, tools};
 use super::{out, report, repository};
@@ -16,7 +17,9 @@ const COMPONENT: &str = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Com
 const LISTS_MAP: &str = "resources: [map.yaml]\n";
 const LIBRARY: &str = "apiVersion: v2\nname: shop\nversion: 1.0.0\ntype: library\n";
 
-const WAYS: [Way; 32] = [
+const GOOD: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web-good}\nspec:\n  strategy: {type: Recreate}\n  selector: {matchLabels: {app: good}}\n  template:\n    metadata: {labels: {app: good}}\n    spec: {containers: [{name: main, image: web}]}\n";
+
+const WAYS: [Way; 37] = [
     ("a component that nobody uses", &[("a/kustomization.yaml", COMPONENT)], "a/web.yaml"),
     (
         "a component that lists it, and that nobody uses",
@@ -176,7 +179,41 @@ const WAYS: [Way; 32] = [
         "a/web.yaml",
     ),
     ("a link out of the repository", &[("outside", "")], "web.yaml"),
+    (
+        "a component, beside a workload whose name contains the name",
+        &[("a/kustomization.yaml", COMPONENT), ("good.yaml", GOOD)],
+        "a/web.yaml",
+    ),
+    (
+        "a patch of another object, beside a workload whose name contains the name",
+        &[
+            (
+                "a/kustomization.yaml",
+                "resources: [map.yaml, good.yaml]\npatches: [{path: web.yaml, target: {kind: ConfigMap}}]\n",
+            ),
+            ("a/map.yaml", MAP),
+            ("a/good.yaml", GOOD),
+        ],
+        "a/web.yaml",
+    ),
+    (
+        "a file that no kustomization lists, beside a workload whose name contains the name",
+        &[("a/kustomization.yaml", "resources: [good.yaml]\n"), ("a/good.yaml", GOOD)],
+        "a/web.yaml",
+    ),
+    ("a patch in a kustomization", &[("a/map.yaml", MAP)], "a/kustomization.yaml"),
+    (
+        "the folder of a chart's CustomResourceDefinitions",
+        &[("a/Chart.yaml", CHART), ("a/templates/map.yaml", MAP)],
+        "a/crds/web.yaml",
+    ),
 ];
+
+/// A kustomization with the object as a patch of another one.
+fn in_a_kustomization(object: &str) -> String {
+    let patch: String = object.lines().map(|line| format!("    {line}\n")).collect();
+    format!("resources: [map.yaml]\npatches:\n- target: {{kind: ConfigMap}}\n  patch: |-\n{patch}")
+}
 
 #[test]
 fn what_is_hidden_is_found_or_named() {
@@ -184,7 +221,11 @@ fn what_is_hidden_is_found_or_named() {
     let (elsewhere, claim) = (tempfile::tempdir().unwrap(), class_and_claim());
     let mut wrong = Vec::new();
     for (way, files, place) in WAYS {
-        let all = [&[("claim.yaml", claim.as_str()), (place, WEB)], files].concat();
+        let text = match place {
+            "a/kustomization.yaml" => in_a_kustomization(WEB),
+            _ => WEB.to_owned(),
+        };
+        let all = [&[("claim.yaml", claim.as_str()), (place, &text)], files].concat();
         let folder = repository(&all);
         if files == [("outside", "")] {
             fs::rename(folder.path().join(place), elsewhere.path().join(place)).unwrap();
@@ -206,4 +247,46 @@ fn what_is_hidden_is_found_or_named() {
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), WAYS.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_tracked_file_that_is_ignored_is_named() {
+    let tools = or_skip!(tools(&["helm", "kustomize", "git"]));
+    let claim = class_and_claim();
+    let ignores = "built/\nweb.yaml\nmap.yaml\n";
+    let folder = repository(&[
+        ("claim.yaml", &claim),
+        (".gitignore", ignores),
+        ("a/web.yaml", WEB),
+        ("a/map.yaml", MAP),
+        ("built/untracked.yaml", WEB),
+        (".ignore", "b/\n"),
+        ("b/api.yaml", &WEB.replace("name: web", "name: api")),
+    ]);
+    let git = |arguments: &str| {
+        let mut command = Command::new("git");
+        command.args(arguments.split(' ')).current_dir(folder.path());
+        assert!(command.output().unwrap().status.success(), "git {arguments}");
+    };
+    fs::remove_dir(folder.path().join(".git")).unwrap();
+    git("init --quiet");
+    git("add --force a .gitignore");
+    // A stranger's repository could bring its configuration.
+    git("config core.fsmonitor touch started;");
+    let found = report(&check(&folder, tools.path(), ". --format json"));
+    let names: Vec<&str> = found["notJudged"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["where"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["a/web.yaml"], "{found:#}");
+    let about: Vec<&str> = found["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["object"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(about, ["api"], "{found:#}");
+    assert!(!folder.path().join("started").exists());
 }

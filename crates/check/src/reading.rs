@@ -9,7 +9,7 @@ use super::namespace::Namespaces;
 use super::neighbours::Neighbours;
 use super::text::Text;
 use super::written::of_template;
-use engine::model::object::ObjectRef;
+use engine::model::object::{Object, ObjectRef};
 use manifest::delivery::{Delivery, Role};
 use manifest::error::{ReadError, RenderedFrom};
 use manifest::objects::{Item, read_objects};
@@ -36,7 +36,7 @@ pub struct Reading {
     /// The objects, in the order of the texts.
     pub(super) objects: Vec<Item>,
     /// The whole objects in patches and components, each with the name of its file.
-    withheld: Vec<(String, ObjectRef)>,
+    withheld: Vec<(String, Item)>,
     pub(super) neighbours: Neighbours,
     pub(super) namespaces: Namespaces,
     /// The number of texts that were read.
@@ -87,7 +87,7 @@ impl Reading {
             if is_withheld || item.is_part() {
                 summary.fragments += 1;
                 if item.is_whole() {
-                    self.withheld.push((text.source.name.clone(), item.reference));
+                    self.withheld.push((text.source.name.clone(), item));
                 }
                 continue;
             }
@@ -143,29 +143,24 @@ impl Reading {
         names.into_iter().filter_map(|name| files.real(name.as_ref())).collect()
     }
 
-    /// Takes note of the whole objects in files that are patches of what was rendered.
+    /// Takes note of the whole objects in patches of what was rendered.
     pub fn withhold(&mut self, patches: &[Source]) {
         let whole = read_objects(patches, false).items.into_iter().filter(Item::is_whole);
-        let named = whole.map(|item| (patches[item.place.source].name.clone(), item.reference));
+        let named = whole.map(|item| (patches[item.place.source].name.clone(), item));
         self.withheld.extend(named);
     }
 
     /// The files with whole objects that only patches or components hold, and that are in nothing
     /// that is judged.
     pub fn hidden(&self) -> Vec<NotJudged> {
-        // A kustomization may have put words around the name.
-        let is_judged = |withheld: &ObjectRef| {
-            self.objects
-                .iter()
-                .map(|known| &known.reference)
-                .any(|judged| judged.kind == withheld.kind && judged.name.contains(&*withheld.name))
-        };
+        let is_judged =
+            |withheld: &Item| self.objects.iter().any(|judged| may_contain(judged, withheld));
         let mut hidden: Vec<NotJudged> = Vec::new();
-        for (file, object) in self.withheld.iter().filter(|(_, object)| !is_judged(object)) {
+        for (file, item) in self.withheld.iter().filter(|(_, item)| !is_judged(item)) {
             if hidden.last().is_none_or(|last| last.place != *file) {
-                let ObjectRef { kind, name, .. } = object;
+                let ObjectRef { kind, name, .. } = &item.reference;
                 let reason = format!(
-                    "it is a patch or part of a component, and no judged manifest contains its {kind} {name}"
+                    "it is a patch or part of a component, and no judged manifest contains its {kind} {name} with this strategy and these claims"
                 );
                 hidden.push(NotJudged::new("file", file.clone(), &reason, Cause::Unused));
             }
@@ -177,6 +172,25 @@ impl Reading {
     pub fn leave_out(&mut self, texts: &HashSet<usize>) {
         self.objects.retain(|known| !texts.contains(&known.place.source));
     }
+}
+
+/// Whether the judged object may be the result of the withheld one. A kustomization may have put
+/// words around the names, and something else may have added claims.
+fn may_contain(judged: &Item, withheld: &Item) -> bool {
+    let is_named = judged.reference.kind == withheld.reference.kind
+        && judged.reference.name.contains(&*withheld.reference.name);
+    let decides_alike = match (&judged.object, &withheld.object) {
+        (Object::Workload(own), Object::Workload(other)) => {
+            let has = |claim: &engine::model::Text| {
+                own.template.claims().any(|its| its.contains(&**claim))
+            };
+            own.strategy == other.strategy
+                && own.replicas == other.replicas
+                && other.template.claims().all(has)
+        }
+        _ => true,
+    };
+    is_named && decides_alike
 }
 
 /// The error of a rendered object, at the field in the file from which it was rendered.

@@ -78,7 +78,7 @@ pub struct Found {
     pub links: Vec<PathBuf>,
     /// The templates of manifests (`web.yaml.j2`), which must be rendered first.
     pub templates: Vec<Source>,
-    /// The hidden files.
+    /// The hidden files, and those of [`Self::add_ignored`].
     pub hidden: Vec<Hidden>,
     seen: HashSet<PathBuf>,
 }
@@ -127,6 +127,17 @@ pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found
 }
 
 impl Found {
+    /// Adds a file in `folder` that Git tracks although a `.gitignore` leaves it out, to those that
+    /// are hidden.
+    pub fn add_ignored(&mut self, folder: &Path, inner: &Path, exclude: &Exclude) {
+        let path = folder.join(inner);
+        let is_seen = fs::canonicalize(&path).is_ok_and(|real| self.seen.contains(&real));
+        let is_excluded = exclude.0.matched_path_or_any_parents(inner, false).is_ignore();
+        if is_manifest_name(&path) && !is_seen && !is_excluded {
+            self.hidden.push(Hidden { source: Source::file(path.clone(), None, false), top: path });
+        }
+    }
+
     fn unreadable(&mut self, path: &Path, error: io::Error) {
         self.errors.push(ReadError::whole(&shown(path), Problem::Unreadable(error)));
     }
@@ -167,6 +178,8 @@ impl Found {
         let (top, exclude) = (root.to_owned(), exclude.clone());
         let walk = WalkBuilder::new(root)
             .hidden(false)
+            // Only other tools read a file `.ignore`.
+            .ignore(false)
             .sort_by_file_name(Ord::cmp)
             .filter_entry(move |entry| entry.depth() == 0 || is_searched(entry, &top, &exclude))
             .build();

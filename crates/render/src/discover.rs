@@ -4,8 +4,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use super::Paths;
+use super::files::GIT;
+use super::program::command_line::CommandLine;
+use super::program::run::on_path;
 use super::rendering::roots::{self, Root, RootKind};
 use super::rendering::{Render, Renderer, dependencies};
 use super::repository::Repository;
@@ -67,11 +71,20 @@ impl Paths<'_> {
     }
 }
 
-/// Finds everything under `paths`.
-pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repository) -> Files {
+/// Finds everything under `paths`. If programs may be started, Git names the tracked files that a
+/// `.gitignore` leaves out.
+pub(super) fn files(
+    paths: &[PathBuf],
+    exclude: &Exclude,
+    repository: &Repository,
+    render: Render,
+) -> Files {
     let (outside, paths): (Vec<PathBuf>, Vec<PathBuf>) =
         paths.iter().cloned().partition(|path| repository.leads_out(path));
     let mut found = find(&paths, exclude, &mut io::stdin());
+    if render != Render::Never {
+        add_ignored(&mut found, &paths, exclude, repository);
+    }
     let errors = found.errors.drain(..).map(|error| unread(error, None, repository));
     let outside = outside.iter().map(|path| Unread {
         file: path.display().to_string(),
@@ -81,6 +94,29 @@ pub(super) fn files(paths: &[PathBuf], exclude: &Exclude, repository: &Repositor
     });
     let unread = errors.chain(outside).collect();
     Files { found, unread }
+}
+
+/// Adds the tracked files in the directories among `paths` that a `.gitignore` leaves out.
+fn add_ignored(found: &mut Found, paths: &[PathBuf], exclude: &Exclude, repository: &Repository) {
+    let root = repository.top();
+    let Some(git) = on_path("git").filter(|_| root.join(GIT).exists()) else { return };
+    // The configuration of a stranger's repository could name a program.
+    let line = CommandLine::git(
+        "-c core.fsmonitor=false ls-files --cached --ignored --exclude-standard -z",
+    );
+    let mut command = Command::new(git);
+    command.args(line.arguments()).current_dir(root).stderr(Stdio::null());
+    let listed = command.output().map(|output| output.stdout).unwrap_or_default();
+    for name in listed.split(|byte| *byte == 0).filter_map(|name| str::from_utf8(name).ok()) {
+        let file = root.join(name);
+        let inner = paths.iter().find_map(|path| {
+            let inner = file.strip_prefix(path.canonicalize().ok()?).ok()?;
+            Some((path, inner.to_owned()))
+        });
+        if let Some((path, inner)) = inner.filter(|_| !name.is_empty()) {
+            found.add_ignored(path, &inner, exclude);
+        }
+    }
 }
 
 /// Renders charts and kustomizations among the files, and reads all texts. The templates of a chart
@@ -159,9 +195,14 @@ fn hidden(files: &[Hidden]) -> impl Iterator<Item = NotJudged> {
     let tops: BTreeSet<&Path> =
         objects.chain(releases).map(|number| files[number].top.as_path()).collect();
     tops.into_iter().map(|top| {
-        let what = if top.is_dir() { "hidden folder" } else { "hidden file" };
-        NotJudged::new(what, shown(top), "hidden files are skipped", Cause::Hidden)
-            .with_command(CHECK)
+        let is_hidden =
+            top.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let (what, reason) = match (is_hidden, top.is_dir()) {
+            (true, true) => ("hidden folder", "hidden files are skipped"),
+            (true, false) => ("hidden file", "hidden files are skipped"),
+            (false, _) => ("file", "a .gitignore leaves it out, although Git tracks it"),
+        };
+        NotJudged::new(what, shown(top), reason, Cause::Hidden).with_command(CHECK)
     })
 }
 
@@ -245,7 +286,11 @@ impl Sorted {
             sources.iter().filter(is_its).cloned().collect()
         };
         let unrendered_charts = self.charts.iter().map(files_of).collect();
-        let (mut texts, mut parts, mut held_patches) = (Vec::new(), HashSet::new(), Vec::new());
+        let inline_patches = rendered().flat_map(|root| &root.inline_patches);
+        let mut held_patches: Vec<Source> = inline_patches
+            .map(|(file, patch)| Source::in_memory(&file.to_string_lossy(), patch.clone()))
+            .collect();
+        let (mut texts, mut parts) = (Vec::new(), HashSet::new());
         for source in sources {
             if let Some(path) = source.real_path().map(Path::to_owned).filter(is_part) {
                 if patches.contains(&path) {

@@ -78,7 +78,12 @@ impl<'a> Paths<'a> {
     pub fn find(input: Input<'a>) -> Self {
         Self {
             input,
-            files: discover::files(input.paths, input.exclude, input.repository),
+            files: discover::files(
+                input.paths,
+                input.exclude,
+                input.repository,
+                input.render.render,
+            ),
             fetcher: Fetcher::new(input.fetch, input.render.limit_of_one(), input.say),
             renderer: OnceCell::new(),
         }

@@ -84,6 +84,8 @@ pub(crate) struct Root {
     pub(crate) files: BTreeMap<PathBuf, Option<PathBuf>>,
     /// The patches among the files.
     pub(crate) patches: BTreeSet<PathBuf>,
+    /// The patches that are written in a kustomization, with its name.
+    pub(crate) inline_patches: Vec<(PathBuf, String)>,
 }
 
 impl Root {
@@ -275,8 +277,8 @@ pub(crate) fn is_of_chart(path: &Path, is_chart: impl Fn(&Path) -> bool) -> bool
 /// Words in the names of a chart's own files.
 const OWN: [&str; 3] = ["Chart.", "requirements.", "values"];
 
-/// The folders of a chart.
-const PARTS: [&str; 4] = ["charts", "crds", "files", "templates"];
+/// The folders of a chart that Helm renders or reads. It applies the files in `crds` as they are.
+const PARTS: [&str; 3] = ["charts", "files", "templates"];
 
 fn chart(folder: &Path) -> Option<Root> {
     let real = real(folder)?;
@@ -320,6 +322,8 @@ struct Named {
     files: BTreeSet<PathBuf>,
     /// The patches among the files.
     patches: BTreeSet<PathBuf>,
+    /// The patches that are written in the kustomization itself, with its name.
+    inline_patches: Vec<(PathBuf, String)>,
     /// Folders of other kustomizations that it includes.
     folders: BTreeSet<PathBuf>,
     /// Folders with kustomizations that any of its fields names.
@@ -368,10 +372,12 @@ impl Named {
             }
         }
         // A patch may be written in the kustomization itself; it is not a name then.
-        for name in read.patches.iter().filter(|name| !name.contains('\n')) {
-            if let Some(path) = real(&normal(&real_folder.join(name))) {
+        for patch in &read.patches {
+            if let Some(path) = real(&normal(&real_folder.join(patch))) {
                 named.patches.insert(path.clone());
-                named.take(name, path, &file, top);
+                named.take(patch, path, &file, top);
+            } else {
+                named.inline_patches.push((display_name(&file), patch.clone()));
             }
         }
         for (number, chart) in read.charts.iter().enumerate() {
@@ -473,6 +479,8 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
         }
         let parts = reached_from(all, real, places, |kustomization| &kustomization.folders);
         let patches = parts.iter().flat_map(|(_, part)| part.patches.iter().cloned()).collect();
+        let inline_patches =
+            parts.iter().flat_map(|(_, part)| part.inline_patches.iter().cloned()).collect();
         let mut files = BTreeMap::new();
         for (_, part) in &parts {
             files.extend(part.files.iter().map(|file| (file.clone(), None)));
@@ -495,6 +503,7 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
             top: places.repository.top_of(real).to_owned(),
             files,
             patches,
+            inline_patches,
             ..Root::new(RootKind::Kustomization, real)
         };
         root.take_in(all, real, places);
