@@ -65,7 +65,7 @@ pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<D
         Some((path, tag)) => (path, Some(tag)),
         None => (path, None),
     };
-    if !is_repository(path) {
+    if !is_registry(registry) || !is_repository(path) {
         return Err(wrong());
     }
     // As in Helm, a registry on this machine has no certificate.
@@ -102,6 +102,11 @@ pub(super) async fn chart(client: &Client, url: &str, version: &str) -> Result<D
 fn compare(url: &str, content: &[u8], announced: &str) -> Result<(), Reason> {
     let found = digest(content);
     if found == announced { Ok(()) } else { Err(wrong_digest(url, &found, announced)) }
+}
+
+/// Whether the text can only be a host and a port in a URL.
+fn is_registry(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || ".-:[]".contains(c))
 }
 
 /// Whether the path is a `<name>` of the distribution specification ("Pulling manifests").
@@ -199,11 +204,17 @@ impl Place<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_digest, is_repository, is_tag};
+    use super::{is_digest, is_registry, is_repository, is_tag};
 
     /// The grammar of the distribution specification, with words that would become other paths.
     #[test]
     fn words_of_references() {
+        for registry in ["ghcr.io", "localhost:5000", "[::1]:5000", "a-b.example.com"] {
+            assert!(is_registry(registry), "{registry}");
+        }
+        for registry in ["a?b", "a#b", "127.0.0.1:80@b", "a%2eb", "a\\b", "a b"] {
+            assert!(!is_registry(registry), "{registry}");
+        }
         for path in ["web", "charts/web", "a.b/c_d/e__f/g--h", "0/1"] {
             assert!(is_repository(path), "{path}");
         }
