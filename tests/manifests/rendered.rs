@@ -36,7 +36,12 @@ pub(crate) fn script(folder: &Path, text: &str) -> String {
 }
 
 pub(crate) fn helm(programs: &Programs) -> Command {
-    let mut command = Command::new(programs.path("helm"));
+    helm_called("helm", programs)
+}
+
+/// The same for `helm3`.
+pub(crate) fn helm_called(name: &str, programs: &Programs) -> Command {
+    let mut command = Command::new(programs.path(name));
     // Without the plugins and repositories of the user who runs the tests.
     let nowhere = concat!(env!("CARGO_TARGET_TMPDIR"), "/helm");
     for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
