@@ -36,7 +36,7 @@ fn read() -> BTreeSet<String> {
     fields
         .map(|(name, _)| name.to_owned())
         .chain(annotations.filter(|name| !name.is_empty()).map(str::to_owned))
-        .chain(["PREFIX".to_owned()])
+        .chain(["PREFIX", "claimRef", "revision"].map(str::to_owned))
         .collect()
 }
 

@@ -484,13 +484,16 @@ impl<'a> View<'a> {
     }
 
     /// Whether the workload's owner is judged in its place: every cluster has its kind, or it
-    /// is known.
+    /// is known. A suspended CronJob is judged as if it had no pods, so its Job is made by hand.
     pub(crate) fn owner_is_judged(&self, workload: &Workload) -> bool {
         let Some((kind, controller)) = workload.judged_owner() else {
             return false;
         };
         let (namespace, name) = (&workload.metadata.namespace, &controller.name);
-        kind.is_built_in() || self.is_known(ObjectKind::Workload(kind), namespace, name)
+        let is_suspended = kind == WorkloadKind::CronJob
+            && self.workload(kind, namespace, name).found().is_some_and(|owner| owner.suspended);
+        !is_suspended
+            && (kind.is_built_in() || self.is_known(ObjectKind::Workload(kind), namespace, name))
     }
 
     /// Whether the owner that is judged in the workload's place has its volumes and at least as

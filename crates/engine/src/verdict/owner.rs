@@ -62,8 +62,8 @@ impl Evaluation<'_> {
     /// Whether the owner that controls the object under review is real. An owner of a kind that
     /// controls nothing never is. Any other is real if one of the control plane's controllers sends
     /// the request, or if the owner exists with that uid. An owner that cannot be looked up is real
-    /// if a service account sends the request. Files have no requester; their owner references are
-    /// trusted.
+    /// if a service account sends the request. What is in a cluster has no requester, and its owner
+    /// references are trusted; anybody can write a file.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
         match self.found_owner(metadata) {
             OwnerLookup::Real => true,
@@ -87,10 +87,14 @@ impl Evaluation<'_> {
         let Some(owner) = metadata.controller.as_deref().filter(|owner| can_own(owner)) else {
             return OwnerLookup::None;
         };
-        if self.review.document.requester().is_none_or(|account| is_control_plane(&account)) {
+        let view = self.facts.view;
+        let is_trusted = match self.review.document.requester() {
+            Some(account) => is_control_plane(&account),
+            None => !view.overlay().files,
+        };
+        if is_trusted {
             return OwnerLookup::Real;
         }
-        let view = self.facts.view;
         let there = WorkloadKind::find(&owner.kind, owner.group())
             .map(|kind| view.workload(kind, &metadata.namespace, &owner.name));
         match there {
