@@ -29,17 +29,3 @@ pub struct SuggestedAction {
     /// The cost of the command, or the note, in sentences.
     pub text: String,
 }
-
-impl SuggestedAction {
-    pub(super) fn new(purpose: Purpose, command: String, cost: &str) -> Self {
-        Self { purpose, command: Some(command), text: cost.to_owned() }
-    }
-
-    pub(super) fn way_out(command: String, cost: &str) -> Self {
-        Self::new(Purpose::WayOut, command, cost)
-    }
-
-    pub(super) fn note(text: &str) -> Self {
-        Self { purpose: Purpose::Note, command: None, text: text.to_owned() }
-    }
-}

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use super::cause::{FORCED, NAMED, SLOW, describe};
-use super::command;
 use super::diagnosis::DiagnosisInput;
 use super::health::{Examined, Health};
 use super::index::Index;
@@ -11,7 +12,6 @@ use super::node::state;
 use super::span::span;
 use engine::model::Text;
 use engine::model::live_pod::Pod;
-use engine::model::node::OUT_OF_SERVICE;
 use engine::model::volume::ClaimRef;
 use engine::model::volume_attachment::VolumeAttachment;
 use engine::model::workload::WorkloadKind;
@@ -32,16 +32,9 @@ pub fn remarks(facts: DiagnosisInput<'_>) -> Vec<Remark> {
     let living = nodes
         .map(|node| Examined::of(&index, &node.metadata.name))
         .filter(|node| node.health == Health::Alive && node.out_of_service)
-        .map(|node| {
-            let untaint = format!("{OUT_OF_SERVICE}-");
-            Remark {
-                text: format!(
-                    "Node {0} is Ready and still has the taint {OUT_OF_SERVICE}: volumes of pods there are detached while they are mounted. `{1}` removes it.",
-                    node.name,
-                    command::line(facts.kubectl, &["taint", "node", &node.name, &untaint])
-                ),
-                about: vec![node.name.into()],
-            }
+        .map(|node| Remark {
+            text: facts.told("out-of-service", json!({ "there": node.name })).explanation,
+            about: vec![node.name.into()],
         });
     living.chain(kept_claims(facts)).chain(kept_attachments(&index)).collect()
 }
@@ -58,16 +51,16 @@ fn kept_claims(facts: DiagnosisInput<'_>) -> impl Iterator<Item = Remark> {
             found.is_some_and(|found| found.metadata.is_being_deleted())
         };
         pod.claims.iter().filter(is_ending).map(move |claim| {
-            let name = format!("pod/{}", pod.meta.name);
-            let delete = ["-n", namespace.as_str(), "delete", &name];
+            let more = json!({
+                "namespace": namespace,
+                "claim": claim,
+                "pod": pod.meta.name,
+                "user": describe(pod),
+                "phase": pod.phase,
+            });
             Remark {
                 about: vec![claim.clone(), pod.meta.name.clone(), pod.workload().1],
-                text: format!(
-                    "Claim {namespace}/{claim} is being deleted, and stays as long as {} names it, although it has finished ({}). Until then no new pod starts with a claim of that name. Unless the reclaim policy of its volume is Retain, the data go with the claim: copy first what is still needed. Then `{}` ends that.",
-                    describe(pod),
-                    pod.phase,
-                    command::line(facts.kubectl, &delete)
-                ),
+                text: facts.told("kept-claim", more).explanation,
             }
         })
     })
@@ -126,13 +119,9 @@ fn on_node(index: &Index<'_>, name: &str, kept: &[Kept<'_>]) -> Option<Remark> {
         .map(in_words)
         .chain((more > 0).then(|| format!("{more} more")))
         .collect();
-    let target = format!("node/{name}");
-    let text = format!(
-        "Node {name} {health}, and no pod needs what is attached to it: {}. {} `{}` says what to do.",
-        list.join(", "),
-        node.outlook(index.facts),
-        command::own(index.facts.kubectl, &["diagnose", &target])
-    );
+    let outlook = node.outlook(index.facts);
+    let more = json!({"there": name, "health": health, "list": list, "outlook": outlook});
+    let text = index.facts.told("kept-attachments", more).explanation;
     let names =
         |Kept { attachment, claim, .. }: &Kept<'_>| [attachment.volume.clone(), claim.name.clone()];
     Some(Remark { about: kept.iter().flat_map(names).collect(), text })

@@ -1,5 +1,7 @@
 //! No node that the pod may be on can attach another volume.
 
+use serde_json::json;
+
 use super::{Judgement, NAMED, no_node};
 use crate::messages::{LIMIT_OF_NODES, TAKEN_BY_ANOTHER_POD};
 use crate::waiting_pod::WaitingPod;
@@ -21,8 +23,8 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     } else {
         format!(" Attached are: {}.", fullest.join(", "))
     };
-    let cordoned = no_node::cordoned(waiting).unwrap_or_default();
-    Some(waiting.told("attach-limit", &[("attached", &attached), ("cordoned", cordoned)]))
+    let more = json!({"attached": attached, "cordoned": no_node::cordoned(waiting)});
+    Some(waiting.told("attach-limit", more))
 }
 
 /// The number of volumes attached to each node from which the volume can be reached. The fullest

@@ -1,10 +1,11 @@
 //! The storage driver reports the error itself.
 
+use serde_json::json;
+
 use super::mislabelled::attached_to;
 use super::{Judgement, exclusive_use};
 use crate::health::{Examined, Health};
 use crate::messages::{self, ATTACH_FAILED, ATTACHED_ELSEWHERE, NODE_WITHOUT_DRIVER};
-use crate::told::when;
 use crate::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
 
@@ -13,7 +14,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let said = fault.message.trim().trim_end_matches('.');
     // The attacher or the kubelet reports this, not the driver.
     if fault.verb != DETACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
-        return Some(waiting.told("driver-missing", &[("there", fault.node), ("said", said)]));
+        return Some(waiting.told("driver-missing", json!({"there": fault.node, "said": said})));
     }
     let (name, log) = match fault.verb {
         MOUNT => ("mount-error", format!("node plugin on {}", fault.node)),
@@ -30,27 +31,19 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         None => messages::advice(fault.message, "driver-error")
             .unwrap_or_else(|| "These words are all that is known of the reason.".to_owned()),
     };
-    let attachment = fault.attachment.map(|found| found.metadata.name.as_str()).unwrap_or_default();
     let is_gone = Examined::of(waiting.index, fault.node).health == Health::Gone;
-    let more = [
-        ("verb", fault.verb),
-        ("there", fault.node),
-        ("said", said),
-        ("back", back),
-        ("advice", &advice),
-        ("log", &log),
-        ("attachment", attachment),
-        ("gone", when(is_gone && fault.verb == DETACH)),
-        ("here-again", when(is_back)),
-        ("remove", &remove(waiting, attachment)),
-    ];
-    Some(waiting.told(name, &more))
-}
-
-/// The command that removes an attachment for which the driver can do nothing any more.
-fn remove(waiting: &WaitingPod<'_>, attachment: &str) -> String {
-    let finalizers = r#"[{"op":"remove","path":"/metadata/finalizers"}]"#;
-    waiting.kubectl(&["patch", "volumeattachment", attachment, "--type=json", "-p", finalizers])
+    let more = json!({
+        "verb": fault.verb,
+        "there": fault.node,
+        "said": said,
+        "back": back,
+        "advice": advice,
+        "log": log,
+        "attachment": fault.attachment.map(|found| &found.metadata.name),
+        "gone": is_gone && fault.verb == DETACH,
+        "here-again": is_back,
+    });
+    Some(waiting.told(name, more))
 }
 
 /// Whether the driver's error only follows from another cause: a pod on the other node has the

@@ -6,10 +6,9 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Admits, Judgement, SuggestedAction, describe, may_move};
+use super::{Admits, Judgement, SuggestedAction, describe, kind_of, may_move, owner};
 use crate::health::Examined;
 use crate::messages::NO_POD_TO_FOLLOW;
-use crate::told::when;
 use crate::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
 
@@ -38,39 +37,30 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         Admits::Yes if node.cordoned => ", is cordoned and takes no new pods".to_owned(),
         Admits::Yes => " and does not accept it".to_owned(),
     };
-    let (kind, name) = other.workload();
-    let more = [
-        ("other", &*describe(other)),
-        ("there", &node.name),
-        ("takes-none", &takes_none),
-        ("leader", &format!("{kind} {name}")),
-        ("leader-pod", &other.meta.name),
-        ("leader-moves", when(may_move(waiting, WorkloadKind::from_name(&kind)))),
-    ];
+    let more = json!({
+        "other": describe(other),
+        "there": node.name,
+        "takes-none": takes_none,
+        "leader": owner(other),
+        "leader-pod": other.meta.name,
+        "leader-moves": may_move(waiting, kind_of(other)),
+    });
     let (ways_out, mut steps) = match admits {
         Admits::Yes if node.cordoned => ("follower-cordoned", Vec::new()),
         Admits::Yes => ("follower-full", Vec::new()),
         _ => ("follower-off", off(waiting, admits, &node.name)),
     };
-    steps.extend(waiting.told(ways_out, &more).steps);
-    Some(Judgement { steps, ..waiting.told("follower", &more) })
+    steps.extend(waiting.told(ways_out, more.clone()).steps);
+    Some(Judgement { steps, ..waiting.told("follower", more) })
 }
 
 /// The steps that let the pod run on a node that its own template excludes.
 fn off(waiting: &WaitingPod<'_>, admits: Admits, node: &str) -> Vec<SuggestedAction> {
     let own = Changed::behind(waiting.pod, waiting);
     if admits == Admits::WithoutSelector && own.kind == Some(WorkloadKind::Deployment) {
-        let patch = json!({"spec": {"template": {"spec": {"nodeSelector": null}}}});
-        let way = own.change(
-            waiting.patch(&own.name, &patch),
-            &format!(
-                "{} loses its nodeSelector and restarts on node {node}, if that has room for it.",
-                own.display_name
-            ),
-        );
-        return changed::with_delivery_steps(waiting, vec![way]);
+        let ways = own.ways(waiting, "nodeselector-keeps-off", json!({ "there": node }));
+        return changed::with_delivery_steps(waiting, ways);
     }
     let place = format!("on node {node}");
-    let more = [("changed", &*own.display_name), ("where", &place)];
-    waiting.told("template-keeps-off", &more).steps
+    own.told(waiting, "template-keeps-off", json!({ "where": place })).steps
 }

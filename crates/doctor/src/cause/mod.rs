@@ -28,14 +28,13 @@ mod stalled;
 mod unbound_claim;
 
 pub(super) use delay::{FORCED, SLOW};
-pub(super) use node_lost::{power, taint_command};
+pub(super) use node_lost::power;
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::action::{Purpose, SuggestedAction};
-use super::command;
 use super::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
 use engine::analysis::eligibility::Eligibility;
@@ -218,22 +217,29 @@ pub(super) fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> 
 
 /// Whether a controller of Kubernetes makes another pod when this one is deleted.
 pub(super) fn is_made_again(pod: &Pod) -> bool {
-    let (kind, _) = pod.workload();
-    WorkloadKind::from_name(&kind).is_some_and(|kind| kind != WorkloadKind::Pod)
+    kind_of(pod).is_some_and(|kind| kind != WorkloadKind::Pod)
+}
+
+/// The kind of workload that made a pod, if it is known.
+pub(super) fn kind_of(pod: &Pod) -> Option<WorkloadKind> {
+    WorkloadKind::from_name(&pod.workload().0)
 }
 
 /// The reference to the workload that made a pod, if its kind is known.
 fn reference(pod: &Pod) -> Option<ObjectRef> {
-    let (kind, name) = pod.workload();
-    let kind = ObjectKind::Workload(WorkloadKind::from_name(&kind)?);
-    Some(kind.reference(&pod.meta.namespace, &name))
+    let kind = ObjectKind::Workload(kind_of(pod)?);
+    Some(kind.reference(&pod.meta.namespace, &pod.workload().1))
 }
 
 /// The largest number of nodes or volumes that a message names.
 pub(super) const NAMED: usize = 5;
 
-/// The options with which a node is drained.
-pub(super) const DRAIN: [&str; 2] = ["--ignore-daemonsets", "--delete-emptydir-data"];
+/// The workload that made a pod in a sentence, such as `Deployment web`; the pod itself if nothing
+/// made it.
+pub(super) fn owner(pod: &Pod) -> String {
+    let (kind, name) = pod.workload();
+    format!("{kind} {name}")
+}
 
 /// The pod in a sentence, such as `pod web-1 of Deployment web`.
 pub(super) fn describe(pod: &Pod) -> String {
@@ -306,13 +312,7 @@ impl Admits {
     }
 }
 
-/// The page with the steps to another storage.
-const MIGRATE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/migrate.md");
-
 /// The note about storage that several nodes can use at once.
-fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
-    let capabilities = command::own(waiting.index.facts.kubectl, &["capabilities"]);
-    SuggestedAction::note(&format!(
-        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and {MIGRATE} has the steps."
-    ))
+fn another_storage(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    waiting.told("another-storage", Value::Null).steps
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
+
 use super::changed::{self, Changed};
 use super::rollout_overlap::{resume_first, revision, undo};
-use super::{Judgement, NAMED, SuggestedAction, describe, wanted};
+use super::{Judgement, NAMED, SuggestedAction, describe, owner, wanted};
 use crate::health::Examined;
 use crate::messages::{
     KEPT_APART, LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
@@ -50,16 +52,16 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     } else {
         ""
     };
-    let more = [
-        ("disk", disk(waiting)),
-        ("place", &waiting.used.reach.as_ref().map(place).unwrap_or_default()),
-        ("nodes", &listed(&nodes)),
-        ("taken", taken),
-        ("by-template", by_template),
-        ("columns", &columns),
-        ("cordoned", cordoned(waiting).unwrap_or_default()),
-    ];
-    let mut judgement = waiting.told(name, &more);
+    let more = json!({
+        "disk": disk(waiting),
+        "place": waiting.used.reach.as_ref().map(place),
+        "nodes": listed(&nodes),
+        "taken": taken,
+        "by-template": by_template,
+        "columns": columns,
+        "cordoned": cordoned(waiting),
+    });
+    let mut judgement = waiting.told(name, more);
     judgement.steps.extend(ways_out(waiting));
     Some(judgement)
 }
@@ -72,18 +74,16 @@ fn disk<'a>(waiting: &'a WaitingPod<'_>) -> &'a str {
 /// The pod must follow another one to where its volume cannot be used.
 fn no_node_for_both(waiting: &WaitingPod<'_>, columns: &str) -> Option<Judgement> {
     let Followed { pod, node, key } = followed_elsewhere(waiting)?;
-    let (kind, name) = pod.workload();
-    let more = [
-        ("columns", columns),
-        ("disk", disk(waiting)),
-        ("place", &place(waiting.used.reach.as_ref()?)),
-        ("followed", &describe(pod)),
-        ("key", key),
-        ("there", node),
-        ("leader", &format!("{kind} {name}")),
-        ("changed", &Changed::behind(waiting.pod, waiting).display_name),
-    ];
-    Some(waiting.told("no-node-for-both", &more))
+    let more = json!({
+        "columns": columns,
+        "disk": disk(waiting),
+        "place": place(waiting.used.reach.as_ref()?),
+        "followed": describe(pod),
+        "key": key,
+        "there": node,
+        "leader": owner(pod),
+    });
+    Some(Changed::behind(waiting.pod, waiting).told(waiting, "no-node-for-both", more))
 }
 
 fn listed(nodes: &BTreeSet<&str>) -> String {
@@ -245,13 +245,8 @@ fn ways_out(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     } else {
         "Another node there does not help"
     };
-    let more = [
-        ("changed", &*changed.display_name),
-        ("where", "where the volume is"),
-        ("keys", &Vec::from_iter(keys).join(", ")),
-        ("node-there", node),
-    ];
-    waiting.told(name, &more).steps
+    let more = json!({"where": "where the volume is", "keys": keys, "node-there": node});
+    changed.told(waiting, name, more).steps
 }
 
 /// The rollback to a revision that lets the pod be where its volume is.
@@ -262,8 +257,8 @@ fn roll_back(
 ) -> Vec<SuggestedAction> {
     let which = "the newest revision that lets its pods be where the volume is";
     let cost = "All other changes since then are taken back too.";
-    let way = undo(waiting, set, changed, [which, cost]);
-    let mut steps = changed::with_delivery_steps(waiting, vec![way]);
+    let ways = undo(waiting, set, changed, [which, cost]);
+    let mut steps = changed::with_delivery_steps(waiting, ways);
     resume_first(waiting, changed, &mut steps);
     steps
 }

@@ -3,6 +3,8 @@
 //! The attach-detach controller identifies a disk by driver and volumeHandle
 //! (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util`), so it treats the two volumes as one.
 
+use serde_json::{Value, json};
+
 use super::Judgement;
 use crate::messages::IN_ANOTHER_NAMESPACE;
 use crate::waiting_pod::WaitingPod;
@@ -50,7 +52,7 @@ fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let Some(Twin { volume: twin, pod, attachment }) = twin(waiting) else {
         let is_it = waiting.holders.is_empty() && waiting.is_said(IN_ANOTHER_NAMESPACE);
-        return is_it.then(|| waiting.told("same-disk-elsewhere", &[]));
+        return is_it.then(|| waiting.told("same-disk-elsewhere", Value::Null));
     };
     let claim = twin.spec.claim_ref.as_ref();
     let claimed = claim.map(|claim| format!(" of claim {}/{}", claim.namespace, claim.name));
@@ -61,13 +63,13 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let node = attachment
         .map(|attachment| attachment.node.as_str())
         .or(pod.and_then(|pod| pod.node.as_deref()));
-    let more = [
-        ("twin", &*twin.metadata.name),
-        ("claimed", &claimed.unwrap_or_default()),
-        ("driver-of-twin", twin.csi_driver().unwrap_or_default()),
-        ("handle", &twin.spec.handle),
-        ("used", &used),
-        ("there", node.unwrap_or("that is not known")),
-    ];
-    Some(waiting.told("same-disk", &more))
+    let more = json!({
+        "twin": twin.metadata.name,
+        "claimed": claimed,
+        "driver-of-twin": twin.csi_driver(),
+        "handle": twin.spec.handle,
+        "used": used,
+        "there": node.unwrap_or("that is not known"),
+    });
+    Some(waiting.told("same-disk", more))
 }

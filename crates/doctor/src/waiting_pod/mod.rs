@@ -535,25 +535,4 @@ impl<'a> WaitingPod<'a> {
         let (kind, name) = pod.workload();
         format!("{}/{name}", kind.to_lowercase())
     }
-
-    /// A kubectl command in the pod's namespace.
-    pub(super) fn in_namespace(&self, arguments: &[&str]) -> String {
-        let namespace = ["-n", self.pod.meta.namespace.as_str()];
-        self.kubectl(&[&namespace, arguments].concat())
-    }
-
-    /// A command that merges `patch` into an object of the pod's namespace.
-    pub(super) fn patch(&self, name: &str, patch: &Value) -> String {
-        self.in_namespace(&["patch", name, "--type=merge", "-p", &patch.to_string()])
-    }
-
-    /// A command that deletes `pod`, which is in the same namespace.
-    pub(super) fn delete(&self, pod: &Pod) -> String {
-        self.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)])
-    }
-
-    /// A kubectl command.
-    pub(super) fn kubectl(&self, arguments: &[&str]) -> String {
-        super::command::line(self.index.facts.kubectl, arguments)
-    }
 }
