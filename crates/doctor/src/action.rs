@@ -20,7 +20,6 @@ pub enum Purpose {
 
 /// A step that a diagnosis suggests, or a note.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct SuggestedAction {
     /// The purpose of the step.
     pub purpose: Purpose,

@@ -79,7 +79,7 @@ impl<'a> Kept<'a> {
     fn of(attachment: &'a VolumeAttachment, index: &Index<'a>) -> Option<Self> {
         let metadata = &attachment.metadata;
         let since = metadata.deletion_timestamp.or_else(|| metadata.created())?;
-        let seconds = index.facts.now.as_second() - since.as_second();
+        let seconds = index.since(since);
         let is_alive = Examined::of(index, &attachment.node).health == Health::Alive;
         let limit = if is_alive { SLOW } else { FORCED };
         let claim = claim_without_pods(index, attachment).filter(|_| seconds > limit)?;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 
 use super::action::{Purpose, SuggestedAction};
-use super::cause::{Cause, Documents, Judgement, wants};
+use super::cause::{Cause, Documents, Judgement, owner, wants};
 use super::diagnosis::DiagnosisInput;
 use super::health::Examined;
 use super::index::Index;
@@ -17,7 +17,6 @@ use engine::model::object::ObjectRef;
 
 /// Pods that wait for one volume for one reason, with the way out.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct CaseEntry {
     /// The cause's public name.
     pub cause: &'static str,
@@ -70,7 +69,6 @@ pub struct VolumeEntry {
 
 /// A pod that waits.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct WaitingEntry {
     /// Its name.
     pub pod: Text,
@@ -88,7 +86,6 @@ pub struct WaitingEntry {
 
 /// A pod that has the volume.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct HolderEntry {
     /// Its name.
     pub pod: Text,
@@ -212,16 +209,11 @@ impl Group<'_> {
     }
 }
 
-fn workload_of(pod: &Pod) -> String {
-    let (kind, name) = pod.workload();
-    format!("{kind} {name}")
-}
-
 fn waiting_entry(waiting: &WaitingPod<'_>) -> WaitingEntry {
     let pod = waiting.pod;
     WaitingEntry {
         pod: pod.meta.name.clone(),
-        workload: workload_of(pod),
+        workload: owner(pod),
         node: pod.node.clone(),
         since: pod.waits_since().map(|since| since.to_string()),
         seconds: waiting.waited().map(|seconds| seconds.max(0)),
@@ -232,7 +224,7 @@ fn waiting_entry(waiting: &WaitingPod<'_>) -> WaitingEntry {
 fn holder(pod: &Pod) -> HolderEntry {
     HolderEntry {
         pod: pod.meta.name.clone(),
-        workload: workload_of(pod),
+        workload: owner(pod),
         node: pod.node.clone(),
         state: match pod.phase.as_str() {
             _ if pod.is_ending() => "Terminating".into(),

@@ -23,7 +23,6 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if is_over(waiting) || (has_word && !(is_expected && waiting.is_certain)) {
         return None;
     }
-    let now = waiting.index.facts.now.as_second();
     let holder = holder(waiting);
     let due = holder.and_then(|pod| pod.meta.deletion_timestamp);
     let attachment = waiting.foreign_attachments().chain(waiting.own_attachment()).next();
@@ -33,9 +32,9 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "waited": span(waiting.waited().unwrap_or_default()),
         "holder": holder.map(describe),
         "owner": holder.map(owner),
-        "left": due.map(|due| span(due.as_second() - now)),
+        "left": due.map(|due| span(-waiting.index.since(due))),
         "there": there,
-        "since": since.map(|since| span(now - since.as_second())),
+        "since": since.map(|since| span(waiting.index.since(since))),
         "outlook": Examined::of(waiting.index, there).outlook(waiting.index.facts),
         "unready": unready_node(waiting),
         "ends": runs_to_its_end(waiting).is_some(),
@@ -60,7 +59,7 @@ pub(super) fn is_over(waiting: &WaitingPod<'_>) -> bool {
         Some(_) => FORCED,
         None => SLOW,
     };
-    last.is_some_and(|last| waiting.index.facts.now.as_second() - last.as_second() > limit)
+    last.is_some_and(|last| waiting.index.since(last) > limit)
 }
 
 /// The pod with which the volume is: one that stays, or one that is about to go.

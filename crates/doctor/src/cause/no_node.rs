@@ -13,6 +13,7 @@ use crate::messages::{
 };
 use crate::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
+use engine::model::Text;
 use engine::model::live_pod::Pod;
 use engine::model::node::{Node, NodeSelector};
 use engine::model::object::{ObjectKind, ObjectRef};
@@ -73,7 +74,7 @@ fn disk<'a>(waiting: &'a WaitingPod<'_>) -> &'a str {
 
 /// The pod must follow another one to where its volume cannot be used.
 fn no_node_for_both(waiting: &WaitingPod<'_>, columns: &str) -> Option<Judgement> {
-    let Followed { pod, node, key } = followed_elsewhere(waiting)?;
+    let (pod, node, key) = followed_elsewhere(waiting)?;
     let more = json!({
         "columns": columns,
         "disk": disk(waiting),
@@ -140,16 +141,9 @@ fn within_reach<'a>(waiting: &'a WaitingPod<'_>) -> impl Iterator<Item = &'a Nod
         .filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
 }
 
-/// A pod that the waiting pod must follow, and that is where the volume cannot be used.
-struct Followed<'a> {
-    pod: &'a Pod,
-    node: &'a str,
-    /// The label of nodes by which the two must agree.
-    key: &'a str,
-}
-
-/// The first followed pod, if none of those that the pod may follow is where the volume is.
-fn followed_elsewhere<'a>(waiting: &'a WaitingPod<'_>) -> Option<Followed<'a>> {
+/// The first pod that the waiting pod must follow, its node, and the label of nodes by which the two
+/// must agree, if none of those that the pod may follow is where the volume is.
+fn followed_elsewhere<'a>(waiting: &'a WaitingPod<'_>) -> Option<(&'a Pod, &'a Text, &'a Text)> {
     let facts = waiting.index.facts;
     waiting.pod.template.affinity.iter().find_map(|term| {
         let selector = term.label_selector.as_ref()?;
@@ -166,11 +160,7 @@ fn followed_elsewhere<'a>(waiting: &'a WaitingPod<'_>) -> Option<Followed<'a>> {
             if domain(node).is_some_and(|value| there.contains(&value)) {
                 return None;
             }
-            elsewhere = elsewhere.or(Some(Followed {
-                pod,
-                node: &node.metadata.name,
-                key: &term.topology_key,
-            }));
+            elsewhere = elsewhere.or(Some((pod, &node.metadata.name, &term.topology_key)));
         }
         elsewhere
     })

@@ -8,19 +8,16 @@ use serde_json::{Value, json};
 use super::Judgement;
 use crate::messages::IN_ANOTHER_NAMESPACE;
 use crate::waiting_pod::WaitingPod;
+use engine::model::Text;
 use engine::model::live_pod::Pod;
 use engine::model::volume::Volume;
 use engine::model::volume_attachment::VolumeAttachment;
 
-/// The other PersistentVolume of the disk, a pod that uses it, and its attachment.
-struct Twin<'a> {
-    volume: &'a Volume,
-    pod: Option<&'a Pod>,
-    attachment: Option<&'a VolumeAttachment>,
-}
-
-/// The twin whose users are on another node than the waiting pod.
-fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
+/// The other PersistentVolume of the disk, whose users are on another node than the waiting pod, a
+/// pod that uses it, and its attachment.
+fn twin<'a>(
+    waiting: &WaitingPod<'a>,
+) -> Option<(&'a Volume, Option<&'a Pod>, Option<&'a VolumeAttachment>)> {
     if !waiting.is_attached() {
         return None;
     }
@@ -42,15 +39,15 @@ fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
             .iter()
             .copied()
             .find(|attachment| attachment.attached);
-        let elsewhere = |node: &engine::model::Text| waiting.pod.node.as_ref() != Some(node);
+        let elsewhere = |node: &Text| waiting.pod.node.as_ref() != Some(node);
         let is_elsewhere = attachment.is_some_and(|attachment| elsewhere(&attachment.node))
             || pod.is_some_and(|pod| pod.node.as_ref().is_some_and(elsewhere));
-        is_elsewhere.then_some(Twin { volume, pod, attachment })
+        is_elsewhere.then_some((volume, pod, attachment))
     })
 }
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let Some(Twin { volume: twin, pod, attachment }) = twin(waiting) else {
+    let Some((twin, pod, attachment)) = twin(waiting) else {
         let is_it = waiting.holders.is_empty() && waiting.is_said(IN_ANOTHER_NAMESPACE);
         return is_it.then(|| waiting.told("same-disk-elsewhere", Value::Null));
     };

@@ -107,7 +107,7 @@ fn together<'a>(
     own: &'a Changed<'_>,
     theirs: &Changed<'_>,
 ) -> Option<Vec<Way<'a>>> {
-    let Replacement { old, starts } = replacement(own, waiting.pod)?;
+    let (old, starts) = replacement(own, waiting.pod)?;
     let already = !own.workload?.template.affinity.is_empty();
     let for_one_pod = matches!(waiting.used.attach_constraint, AttachConstraint::SinglePod)
         || waiting.refuses_second_mount();
@@ -156,27 +156,19 @@ fn surges(workload: &Workload) -> bool {
         && workload.strategy.room(workload.replicas).is_some_and(|room| room.surge > 0)
 }
 
-/// The way in which pods of a changed template replace the waiting ones.
-struct Replacement {
-    /// The object that must be deleted first.
-    old: Option<String>,
-    /// What the workload does then, for a sentence.
-    starts: &'static str,
-}
-
-/// The replacement of the waiting pods, if there is one. A StatefulSet does not replace a pod that is
+/// How pods of a changed template replace the waiting ones, if they do: the object that must be
+/// deleted first, and what the workload does then, for a sentence. A StatefulSet does not replace a pod that is
 /// not ready (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and a Job
 /// keeps the template with which it was created.
-fn replacement(own: &Changed<'_>, pod: &Pod) -> Option<Replacement> {
-    let (old, starts) = match own.kind? {
+fn replacement(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static str)> {
+    Some(match own.kind? {
         WorkloadKind::Deployment => (None, "restarts"),
         WorkloadKind::StatefulSet => (Some(format!("pod/{}", pod.meta.name)), "restarts"),
         WorkloadKind::CronJob => {
             (Some(WaitingPod::target_of(pod)), "is given up, and the next run starts")
         }
         _ => return None,
-    };
-    Some(Replacement { old, starts })
+    })
 }
 
 /// A label selector for the pods that have the volume. It must still match after the next upgrade:

@@ -90,7 +90,7 @@ fn silent(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> Option<i64
         (None, false) => meta.created()?,
         (None, true) => return None,
     };
-    let for_seconds = waiting.index.facts.now.as_second() - since.as_second();
+    let for_seconds = waiting.index.since(since);
     (for_seconds > SLOW && !is_reported).then_some(for_seconds)
 }
 

@@ -245,18 +245,13 @@ impl<'a> WaitingPod<'a> {
     /// volume's access modes promise it.
     pub(super) fn mislabelled(&self) -> Option<&'a VolumeAttachment> {
         let refused = self.refusal().or(self.said)?;
-        self.attachments
-            .iter()
-            .copied()
-            .find(|attachment| {
-                attachment.is_settled() && self.pod.node.as_ref() != Some(&attachment.node)
-            })
-            .filter(|_| {
-                matches!(
-                    self.used.attach_constraint,
-                    AttachConstraint::Free | AttachConstraint::Driver(_)
-                ) && ATTACHED_ELSEWHERE.is_in(refused)
-            })
+        let is_promised = matches!(
+            self.used.attach_constraint,
+            AttachConstraint::Free | AttachConstraint::Driver(_)
+        );
+        self.other_attachments().find(|attachment| {
+            is_promised && attachment.is_settled() && ATTACHED_ELSEWHERE.is_in(refused)
+        })
     }
 
     /// Whether the driver refuses to mount the volume twice on one node.
@@ -349,15 +344,13 @@ impl<'a> WaitingPod<'a> {
 
     /// The number of seconds for which the pod has waited, if that is known.
     pub(super) fn waited(&self) -> Option<i64> {
-        let now = self.index.facts.now.as_second();
-        Some(now - self.pod.waits_since()?.as_second())
+        self.pod.waits_since().map(|since| self.index.since(since))
     }
 
     /// The number of seconds by which the pod is overdue, if it is.
     fn overdue(&self, pod: &Pod) -> Option<i64> {
-        let due = pod.meta.deletion_timestamp?;
-        let late = self.index.facts.now.as_second() - due.as_second();
-        (late > OVERDUE).then_some(late)
+        let late = pod.meta.deletion_timestamp.map(|due| self.index.since(due));
+        late.filter(|late| *late > OVERDUE)
     }
 
     /// Whether its pod affinity selects pods like itself and no such pod has the volume any more:
@@ -424,11 +417,12 @@ impl<'a> WaitingPod<'a> {
     /// The attachments to other nodes, if they are in the way.
     pub(super) fn foreign_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
         let is_exclusive = self.is_for_one_node();
+        self.other_attachments().filter(move |_| is_exclusive)
+    }
+
+    fn other_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
         let own = self.pod.node.as_ref();
-        self.attachments
-            .iter()
-            .copied()
-            .filter(move |attachment| is_exclusive && own != Some(&attachment.node))
+        self.attachments.iter().copied().filter(move |attachment| own != Some(&attachment.node))
     }
 
     /// The other pods that have the volume and are not terminating.
