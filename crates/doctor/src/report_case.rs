@@ -122,12 +122,14 @@ pub fn cases(
     let index = Index::of(facts);
     let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
     for waiting in WaitingPod::all(&index) {
-        let cause = Cause::of(&waiting);
+        let Some(cause) = Cause::of(&waiting) else {
+            continue;
+        };
         let key = (
             waiting.pod.meta.namespace.clone(),
             waiting.claim.clone(),
             waiting.pod.workload(),
-            cause.code,
+            &cause.code,
         );
         let group = groups.entry(key).or_insert(Group { cause, pods: Vec::new() });
         group.pods.push(waiting);
@@ -136,7 +138,7 @@ pub fn cases(
     let mut seen = HashSet::new();
     let wanted: Vec<ObjectRef> = groups
         .values()
-        .filter(|group| group.cause.needs_documents)
+        .filter(|group| group.cause.documents)
         .flat_map(|group| wants(&group.pods[0]))
         .filter(|object| seen.insert(object.clone()))
         .collect();
@@ -168,11 +170,11 @@ struct Group<'a> {
 impl Group<'_> {
     fn entry(&self) -> CaseEntry {
         let first = &self.pods[0];
-        let Judgement { explanation, steps } = (self.cause.judge)(first).unwrap_or_default();
+        let Judgement { explanation, steps } = self.cause.judge(first).unwrap_or_default();
         let names: Vec<&Text> = self.pods.iter().map(|waiting| &waiting.pod.meta.name).collect();
         CaseEntry {
-            cause: self.cause.code,
-            title: self.cause.title,
+            cause: &self.cause.code,
+            title: &self.cause.title,
             passes: self.cause.passes,
             explanation,
             volume: VolumeEntry {

@@ -85,13 +85,12 @@ impl Step {
             return None;
         }
         let command = |command: &String| line(kubectl, command, values);
-        let own = self.command.as_ref().map(command);
         let then = self.then.as_ref().and_then(command).map(|then| format!(" && {then}"));
         let asks = self.asks.as_ref().and_then(command).map(|asks| format!("=\"$({asks})\""));
         Some(SuggestedAction {
             purpose: self.purpose,
-            command: match own {
-                Some(own) => Some(own? + &then.or(asks).unwrap_or_default()),
+            command: match &self.command {
+                Some(own) => Some(command(own)? + &then.or(asks).unwrap_or_default()),
                 None => None,
             },
             text: text(kubectl, &self.text, values)?,

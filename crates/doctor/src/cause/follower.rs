@@ -20,38 +20,28 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let other = waiting.other_workload()?;
     let node = Examined::of(waiting.index, other.node.as_ref()?);
     let admits = Admits::of(waiting.workload(), other.node.as_deref(), waiting);
-    let takes_none = match admits {
-        Admits::WithoutSelector => {
-            let labels = waiting
-                .workload()
-                .into_iter()
-                .flat_map(|workload| workload.template.node_selector.iter())
-                .map(|(key, value)| format!("{key}={value}"))
-                .collect::<Vec<_>>()
-                .join(",");
-            format!(", and its own nodeSelector ({labels}) keeps it off")
-        }
-        Admits::No => {
-            ", and its own template keeps it off: node affinity or missing tolerations".to_owned()
-        }
-        Admits::Yes if node.cordoned => ", is cordoned and takes no new pods".to_owned(),
-        Admits::Yes => " and does not accept it".to_owned(),
-    };
+    let selector = waiting
+        .workload()
+        .into_iter()
+        .flat_map(|workload| workload.template.node_selector.iter())
+        .map(|(key, value)| format!("{key}={value}"));
     let more = json!({
         "other": describe(other),
         "there": node.name,
-        "takes-none": takes_none,
+        "selector": selector.collect::<Vec<_>>().join(","),
         "leader": owner(other),
         "leader-pod": other.meta.name,
         "leader-moves": may_move(waiting, kind_of(other)),
     });
-    let (ways_out, mut steps) = match admits {
+    let (name, mut steps) = match admits {
         Admits::Yes if node.cordoned => ("follower-cordoned", Vec::new()),
         Admits::Yes => ("follower-full", Vec::new()),
-        _ => ("follower-off", off(waiting, admits, &node.name)),
+        Admits::WithoutSelector => ("follower-unselected", off(waiting, admits, &node.name)),
+        Admits::No => ("follower-off", off(waiting, admits, &node.name)),
     };
-    steps.extend(waiting.told(ways_out, more.clone()).steps);
-    Some(Judgement { steps, ..waiting.told("follower", more) })
+    let told = waiting.told(name, more);
+    steps.extend(told.steps);
+    Some(Judgement { steps, ..told })
 }
 
 /// The steps that let the pod run on a node that its own template excludes.

@@ -1,7 +1,6 @@
 //! The reasons why a pod waits for a volume. Each has its own file, together with its way out.
 //!
-//! They are tried in the order of [`CAUSES`], and the first match counts: a cause that must be
-//! fixed before others comes before them.
+//! They are tried in the order of `causes.yaml`, which has their titles.
 
 mod attach_limit;
 mod autoscaler;
@@ -31,7 +30,9 @@ pub(super) use delay::{FORCED, SLOW};
 pub(super) use node_lost::power;
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::action::{Purpose, SuggestedAction};
@@ -48,19 +49,20 @@ use engine::model::workload::{Workload, WorkloadKind};
 /// Objects as the API server returns them, for fields that the facts do not hold.
 pub(super) type Documents = HashMap<ObjectRef, Value>;
 
-/// A reason why a pod waits for a volume.
+/// A reason why a pod waits for a volume. The head of `causes.yaml` explains its fields.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cause {
     /// The public name, which never changes.
-    pub code: &'static str,
+    pub code: String,
     /// The title, in a few words.
-    pub title: &'static str,
+    pub title: String,
     /// Whether the wait ends by itself.
+    #[serde(default)]
     pub passes: bool,
     /// Whether the objects that a step changes must be read in full.
-    pub(super) needs_documents: bool,
-    /// Judges whether the cause applies. It is called for every waiting pod, to find the cause, and
-    /// for the first pod of each case once more with the documents, for the steps.
-    pub(super) judge: Judge,
+    #[serde(default)]
+    pub(super) documents: bool,
 }
 
 /// The judgement of a cause that applies. Only the steps depend on documents.
@@ -72,87 +74,12 @@ pub(super) struct Judgement {
     pub(super) steps: Vec<SuggestedAction>,
 }
 
-/// Every cause, in the order in which they are tried. The last one always applies.
-pub static CAUSES: &[Cause] = &[
-    cause(
-        "node-name-unbound",
-        "The pod names its node, and nothing binds its claim",
-        node_name::judge,
-    )
-    .with_documents(),
-    cause("unbound-claim", "The claim has no volume", unbound_claim::judge),
-    cause("dead-mount", "A mount of the volume is dead", dead_mount::judge),
-    cause("node-lost", "The node of the volume is lost", node_lost::judge),
-    cause(
-        "mislabelled-volume",
-        "The driver cannot attach a ReadWriteMany volume twice",
-        mislabelled::judge,
-    )
-    .with_documents(),
-    cause("same-disk", "Another PersistentVolume of the same disk is in use", same_disk::judge),
-    cause(
-        "second-mount",
-        "The driver mounts the volume for one pod at a time",
-        second_mount::judge,
-    )
-    .with_documents(),
-    cause(
-        "driver-error",
-        "The storage driver cannot attach, detach or mount the volume",
-        driver_error::judge,
-    ),
-    cause("attach-limit", "The nodes have as many volumes as they can attach", attach_limit::judge),
-    cause("no-node-for-volume", "No node where the volume is takes the pod", no_node::judge)
-        .with_documents(),
-    cause(
-        "follower",
-        "The pod must run on the node of another pod, and that node takes no new pods",
-        follower::judge,
-    )
-    .with_documents(),
-    cause(
-        "drain-with-co-location",
-        "The scheduler has not noticed that the old pod is gone",
-        drain::judge,
-    )
-    .passing(),
-    cause("moved-pin", "The update moves the pod to another node", moved_pin::judge)
-        .with_documents(),
-    cause(
-        "rollout-overlap",
-        "The rollout starts the new pod before the old one stops",
-        rollout_overlap::judge,
-    )
-    .with_documents(),
-    cause(
-        "autoscaler",
-        "The autoscaler asks for more pods than the volume can have",
-        autoscaler::judge,
-    )
-    .with_documents(),
-    cause("too-many-replicas", "More pods than the volume can have", replicas::judge)
-        .with_documents(),
-    cause("shared-claim", "Another workload has the volume", shared_claim::judge).with_documents(),
-    cause(
-        "node-not-ready",
-        "The node on which the pod is to start is not Ready",
-        node_not_ready::judge,
-    ),
-    cause("stalled", "Detach or attach is stuck", stalled::judge),
-    cause("delay", "The volume is on its way", delay::judge).passing(),
-    LAST,
-];
+const YAML: &str = include_str!("../causes.yaml");
 
-/// The cause if no other applies.
-const LAST: Cause = cause("other", "The pod has not started", other::judge);
-
-/// Judges whether a cause applies.
-type Judge = fn(&WaitingPod<'_>) -> Option<Judgement>;
-
-/// A cause that does not pass by itself, and whose steps change no object.
-const fn cause(code: &'static str, title: &'static str, judge: Judge) -> Cause {
-    Cause { code, title, passes: false, needs_documents: false, judge }
-}
+/// Every cause, in the order in which they are tried. The last one always applies. A test proves
+/// that the embedded file can be read.
+pub static CAUSES: LazyLock<Vec<Cause>> =
+    LazyLock::new(|| serde_saphyr::from_str(YAML).unwrap_or_default());
 
 /// The judgement that would apply if the volume were declared exclusive. Only one node, or one pod,
 /// can have such a volume at a time.
@@ -165,22 +92,42 @@ fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 }
 
 impl Cause {
-    const fn with_documents(self) -> Self {
-        Self { needs_documents: true, ..self }
-    }
-
-    const fn passing(self) -> Self {
-        Self { passes: true, ..self }
-    }
-
     /// The cause with this name.
     pub fn named(code: &str) -> Option<&'static Self> {
         CAUSES.iter().find(|cause| cause.code == code)
     }
 
     /// The cause for which the pod waits.
-    pub(super) fn of(waiting: &WaitingPod<'_>) -> &'static Self {
-        CAUSES.iter().find(|cause| (cause.judge)(waiting).is_some()).unwrap_or(&LAST)
+    pub(super) fn of(waiting: &WaitingPod<'_>) -> Option<&'static Self> {
+        CAUSES.iter().find(|cause| cause.judge(waiting).is_some())
+    }
+
+    /// The judgement, if the cause applies. It is asked for every waiting pod, to find the cause,
+    /// and for the first pod of each case once more with the documents, for the steps.
+    pub(super) fn judge(&self, waiting: &WaitingPod<'_>) -> Option<Judgement> {
+        match self.code.as_str() {
+            "node-name-unbound" => node_name::judge(waiting),
+            "unbound-claim" => unbound_claim::judge(waiting),
+            "dead-mount" => dead_mount::judge(waiting),
+            "node-lost" => node_lost::judge(waiting),
+            "mislabelled-volume" => mislabelled::judge(waiting),
+            "same-disk" => same_disk::judge(waiting),
+            "second-mount" => second_mount::judge(waiting),
+            "driver-error" => driver_error::judge(waiting),
+            "attach-limit" => attach_limit::judge(waiting),
+            "no-node-for-volume" => no_node::judge(waiting),
+            "follower" => follower::judge(waiting),
+            "drain-with-co-location" => drain::judge(waiting),
+            "moved-pin" => moved_pin::judge(waiting),
+            "rollout-overlap" => rollout_overlap::judge(waiting),
+            "autoscaler" => autoscaler::judge(waiting),
+            "too-many-replicas" => replicas::judge(waiting),
+            "shared-claim" => shared_claim::judge(waiting),
+            "node-not-ready" => node_not_ready::judge(waiting),
+            "stalled" => stalled::judge(waiting),
+            "delay" => delay::judge(waiting),
+            _ => other::judge(waiting),
+        }
     }
 }
 
@@ -315,4 +262,15 @@ impl Admits {
 /// The note about storage that several nodes can use at once.
 fn another_storage(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     waiting.told("another-storage", Value::Null).steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_causes_are_read() {
+        let causes: Vec<Cause> = serde_saphyr::from_str(YAML).unwrap();
+        assert_eq!(causes.last().unwrap().code, "other");
+    }
 }

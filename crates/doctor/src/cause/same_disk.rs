@@ -21,9 +21,7 @@ fn twin<'a>(
     if !waiting.is_attached() {
         return None;
     }
-    let view = waiting.view();
-    let own = view.volume(waiting.volume.as_deref()?).found()?;
-    view.twins(own).into_iter().find_map(|volume| {
+    waiting.view().twins(waiting.found_volume()?).into_iter().find_map(|volume| {
         let index = waiting.index;
         let pod = volume
             .spec

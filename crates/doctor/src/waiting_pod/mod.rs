@@ -275,6 +275,11 @@ impl<'a> WaitingPod<'a> {
         self.view().claim(namespace, self.claim).found()
     }
 
+    /// The volume, if it can be seen.
+    pub(super) fn found_volume(&self) -> Option<&'a Volume> {
+        self.view().volume(self.volume.as_deref()?).found()
+    }
+
     /// The class of the claim, if both can be seen.
     pub(super) fn storage_class(&self) -> Option<&'a StorageClass> {
         binding::class_of(self.found_claim()?, self.index.facts.objects).ok()
@@ -291,7 +296,7 @@ impl<'a> WaitingPod<'a> {
     /// earlier claim of the same name.
     pub(super) fn volume_of_another_claim(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
-        let volume = self.view().volume(self.volume.as_deref()?).found()?;
+        let volume = self.found_volume()?;
         let owner = volume.spec.claim_ref.as_ref()?;
         let is_own = owner.namespace == claim.metadata.namespace
             && owner.name == claim.metadata.name
@@ -305,10 +310,7 @@ impl<'a> WaitingPod<'a> {
     /// is not bound to it.
     pub(super) fn unbound_volume(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
-        self.view()
-            .volume(self.volume.as_deref()?)
-            .found()
-            .filter(|_| claim.status.phase != ClaimPhase::Other)
+        self.found_volume().filter(|_| claim.status.phase != ClaimPhase::Other)
     }
 
     /// Whether the claim gets its volume only once the scheduler has chosen a node for the pod.
@@ -382,10 +384,7 @@ impl<'a> WaitingPod<'a> {
     }
 
     pub(super) fn is_csi(&self) -> bool {
-        self.volume
-            .as_deref()
-            .and_then(|name| self.view().volume(name).found())
-            .is_some_and(|volume| volume.csi_driver().is_some())
+        self.found_volume().is_some_and(|volume| volume.csi_driver().is_some())
     }
 
     /// The name of the driver for sentences.
