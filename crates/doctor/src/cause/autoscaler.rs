@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::changed::{self, Changed};
+use super::changed::Changed;
 use super::{Judgement, another_storage, held, scale};
 use crate::waiting_pod::WaitingPod;
 
@@ -32,8 +32,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "blocked": scale::blocked(waiting, waiting.pod, 1),
         "left": scale::left(waiting),
     });
-    let ways = changed.ways(waiting, "autoscaler", values);
-    let mut steps = changed::with_delivery_steps(waiting, ways);
+    let mut steps = changed.ways_out(waiting, "autoscaler", values);
     steps.extend(another_storage(waiting));
     Some(Judgement { explanation, steps })
 }

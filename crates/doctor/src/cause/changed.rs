@@ -76,15 +76,16 @@ impl<'a> Changed<'a> {
         let kind = autoscaler.kind();
         let document = waiting.document(&wanted(kind, metadata));
         let keda = autoscaler.scaled_object();
+        let (name, display_name) = match keda {
+            Some(name) => (scaled_object(name), format!("ScaledObject {name}")),
+            None => {
+                let name = &metadata.name;
+                (format!("hpa/{name}"), format!("{} {name}", kind.name()))
+            }
+        };
         Self {
-            name: match keda {
-                Some(name) => scaled_object(name),
-                None => format!("hpa/{}", metadata.name),
-            },
-            display_name: match keda {
-                Some(name) => format!("ScaledObject {name}"),
-                None => format!("{} {}", kind.name(), metadata.name),
-            },
+            name,
+            display_name,
             controller: metadata.controller.as_deref().filter(|_| keda.is_none()),
             delivery: document.and_then(Delivery::of),
             ..Self::default()
@@ -122,6 +123,16 @@ impl<'a> Changed<'a> {
         ways.collect()
     }
 
+    /// These ways out, with the steps that keep the delivery from undoing them.
+    pub(super) fn ways_out(
+        &self,
+        waiting: &WaitingPod<'_>,
+        name: &str,
+        more: Value,
+    ) -> Vec<SuggestedAction> {
+        with_delivery_steps(waiting, self.ways(waiting, name, more))
+    }
+
     /// The name in sentences of the object in the manifests.
     fn delivered(&self) -> &str {
         self.made_by.as_ref().unwrap_or(&self.display_name)
@@ -144,17 +155,15 @@ pub(super) fn scaled_object(name: &str) -> String {
 /// The Rollout of Argo that made a ReplicaSet. Like a Deployment, it scales its ReplicaSets itself
 /// and overrides manual scaling.
 pub(super) fn rollout(workload: &Workload) -> Option<&Controller> {
-    let owner = workload.metadata.controller.as_deref()?;
-    let is_rollout = owner.group() == "argoproj.io" && owner.kind == "Rollout";
-    is_rollout.then_some(owner)
+    let owner = workload.metadata.controller.as_deref();
+    owner.filter(|owner| owner.group() == "argoproj.io" && owner.kind == "Rollout")
 }
 
 /// The CronJob that made the Job in this document. Views do not contain the Jobs of CronJobs.
 fn cron_job(document: &Value) -> Option<Controller> {
-    let metadata = Metadata::deserialize(&document["metadata"]).ok()?;
-    let owner = *metadata.controller?;
-    let is_cron_job = owner.group() == "batch" && owner.kind == WorkloadKind::CronJob.name();
-    is_cron_job.then_some(owner)
+    let owner = *Metadata::deserialize(&document["metadata"]).ok()?.controller?;
+    let kind = WorkloadKind::find(&owner.kind, owner.group());
+    (kind == Some(WorkloadKind::CronJob)).then_some(owner)
 }
 
 /// The ways out, and the steps around them that keep the delivery of each changed object from

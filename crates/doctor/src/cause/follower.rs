@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use super::changed::{self, Changed};
+use super::changed::Changed;
 use super::{Admits, Judgement, SuggestedAction, describe, kind_of, may_move, owner};
 use crate::health::Examined;
 use crate::messages::NO_POD_TO_FOLLOW;
@@ -33,24 +33,26 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "leader-pod": other.meta.name,
         "leader-moves": may_move(waiting, kind_of(other)),
     });
-    let (name, mut steps) = match admits {
-        Admits::Yes if node.cordoned => ("follower-cordoned", Vec::new()),
-        Admits::Yes => ("follower-full", Vec::new()),
-        Admits::WithoutSelector => ("follower-unselected", off(waiting, admits, &node.name)),
-        Admits::No => ("follower-off", off(waiting, admits, &node.name)),
+    let name = match admits {
+        Admits::Yes if node.cordoned => "follower-cordoned",
+        Admits::Yes => "follower-full",
+        Admits::WithoutSelector => "follower-unselected",
+        Admits::No => "follower-off",
     };
     let told = waiting.told(name, more);
-    steps.extend(told.steps);
+    let steps = [off(waiting, admits, &node.name), told.steps].concat();
     Some(Judgement { steps, ..told })
 }
 
 /// The steps that let the pod run on a node that its own template excludes.
 fn off(waiting: &WaitingPod<'_>, admits: Admits, node: &str) -> Vec<SuggestedAction> {
     let own = Changed::behind(waiting.pod, waiting);
-    if admits == Admits::WithoutSelector && own.kind == Some(WorkloadKind::Deployment) {
-        let ways = own.ways(waiting, "nodeselector-keeps-off", json!({ "there": node }));
-        return changed::with_delivery_steps(waiting, ways);
+    let more = json!({"there": node, "where": format!("on node {node}")});
+    match (admits, own.kind) {
+        (Admits::Yes, _) => Vec::new(),
+        (Admits::WithoutSelector, Some(WorkloadKind::Deployment)) => {
+            own.ways_out(waiting, "nodeselector-keeps-off", more)
+        }
+        _ => own.told(waiting, "template-keeps-off", more).steps,
     }
-    let place = format!("on node {node}");
-    own.told(waiting, "template-keeps-off", json!({ "where": place })).steps
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::changed::{self, Changed};
-use super::rollout_overlap::{resume_first, revision, undo};
+use super::changed::Changed;
+use super::rollout_overlap::{resumed, revision, undo};
 use super::{Judgement, NAMED, SuggestedAction, describe, owner, wanted};
 use crate::health::Examined;
 use crate::messages::{
@@ -175,13 +175,12 @@ fn excludes_all(template: &PodTemplate, waiting: &WaitingPod<'_>) -> bool {
 
 /// Whether the template of the pod, or the template of its workload now, keeps it off.
 fn shut_out(waiting: &WaitingPod<'_>) -> bool {
-    excludes_all(&waiting.pod.template, waiting)
-        || waiting.workload().is_some_and(|workload| excludes_all(&workload.template, waiting))
+    excludes_all(&waiting.pod.template, waiting) || is_put_right(waiting) == Some(false)
 }
 
-/// Whether the workload has been put right since it made the pod.
-fn is_put_right(waiting: &WaitingPod<'_>) -> bool {
-    waiting.workload().is_some_and(|workload| !excludes_all(&workload.template, waiting))
+/// Whether the workload has been put right since it made the pod, if it is known.
+fn is_put_right(waiting: &WaitingPod<'_>) -> Option<bool> {
+    waiting.workload().map(|workload| !excludes_all(&workload.template, waiting))
 }
 
 /// The ReplicaSets of a Deployment that was not put right and whose templates are right: `rollout
@@ -189,7 +188,7 @@ fn is_put_right(waiting: &WaitingPod<'_>) -> bool {
 pub(super) fn right_revisions(waiting: &WaitingPod<'_>) -> impl Iterator<Item = ObjectRef> {
     waiting
         .workload()
-        .filter(|workload| excludes_all(&workload.template, waiting))
+        .filter(|_| is_put_right(waiting) == Some(false))
         .into_iter()
         .flat_map(|workload| waiting.revisions_of(workload))
         .filter(|set| !excludes_all(&set.template, waiting))
@@ -218,9 +217,14 @@ fn ways_out(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let keys = rules_apart(waiting);
     let keeps_its_node = waiting.used.keeps_its_node();
     let name = match (shut_out(waiting), keeps_its_node, nodes_of(waiting).is_empty()) {
-        (true, ..) if is_put_right(waiting) => "template-is-right",
+        (true, ..) if is_put_right(waiting) == Some(true) => "template-is-right",
         (true, ..) => match right_revision(waiting) {
-            Some(set) => return roll_back(waiting, &set, &changed),
+            Some(set) => {
+                let which = "the newest revision that lets its pods be where the volume is";
+                let cost = "All other changes since then are taken back too.";
+                let ways = undo(waiting, &set, &changed, [which, cost]);
+                return resumed(waiting, &changed, ways);
+            }
             None => "template-keeps-off",
         },
         _ if !keys.is_empty() => "kept-apart",
@@ -237,20 +241,6 @@ fn ways_out(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     };
     let more = json!({"where": "where the volume is", "keys": keys, "node-there": node});
     changed.told(waiting, name, more).steps
-}
-
-/// The rollback to a revision that lets the pod be where its volume is.
-fn roll_back(
-    waiting: &WaitingPod<'_>,
-    set: &ObjectRef,
-    changed: &Changed<'_>,
-) -> Vec<SuggestedAction> {
-    let which = "the newest revision that lets its pods be where the volume is";
-    let cost = "All other changes since then are taken back too.";
-    let ways = undo(waiting, set, changed, [which, cost]);
-    let mut steps = changed::with_delivery_steps(waiting, ways);
-    resume_first(waiting, changed, &mut steps);
-    steps
 }
 
 /// A cordoned node that can reach the volume.

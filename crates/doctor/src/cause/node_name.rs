@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::Judgement;
-use super::changed::{self, Changed};
+use super::changed::Changed;
 use crate::waiting_pod::WaitingPod;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::WorkloadKind;
@@ -35,8 +35,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     });
     let mut judgement = changed.told(waiting, "node-name-unbound", more.clone());
     if is_patched {
-        let ways = changed.ways(waiting, "node-by-selector", more);
-        judgement.steps.extend(changed::with_delivery_steps(waiting, ways));
+        judgement.steps.extend(changed.ways_out(waiting, "node-by-selector", more));
     }
     Some(judgement)
 }

@@ -2,45 +2,33 @@
 
 use serde_json::json;
 
-use super::changed::{self, Changed};
+use super::changed::Changed;
 use super::scale;
 use super::{Judgement, SuggestedAction, another_storage, held, is_made_again, owner};
 use crate::waiting_pod::WaitingPod;
-use engine::model::live_pod::Pod;
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let workload = owner(waiting.pod);
     let other = waiting.siblings().next()?;
-    if !is_known(waiting) {
-        return of_unknown(waiting, other);
+    let held = held(waiting, other);
+    let changed = Changed::behind(waiting.pod, waiting);
+    // The behaviour of an owner whose kind is not known is not known either. If the other pod ends
+    // by itself, the wait does too.
+    if !is_made_again(waiting.pod) && !changed.scales() {
+        let more = json!({"workload": workload, "held": held});
+        return (!other.template.ends).then(|| waiting.told("pods-of-unknown", more));
     }
     let replicas = waiting.workload().map(|workload| workload.replicas);
     let wanted = match replicas.filter(|count| *count > 1) {
         Some(count) => format!("{workload} wants {count} pods"),
         None => format!("{workload} wants a pod on each of its nodes, or more than one"),
     };
-    let explanation = format!("{wanted}, but {}", held(waiting, other));
-    Some(Judgement { explanation, steps: steps(waiting) })
+    let explanation = format!("{wanted}, but {held}");
+    Some(Judgement { explanation, steps: steps(waiting, &changed) })
 }
 
-/// Whether the kind of workload that made the pod is known, so that its behaviour is too.
-fn is_known(waiting: &WaitingPod<'_>) -> bool {
-    is_made_again(waiting.pod) || Changed::behind(waiting.pod, waiting).scales()
-}
-
-/// The judgement on two pods of an owner whose behaviour is not known. If the other pod ends by
-/// itself, the wait does too.
-fn of_unknown(waiting: &WaitingPod<'_>, other: &Pod) -> Option<Judgement> {
-    if other.template.ends {
-        return None;
-    }
-    let more = json!({"workload": owner(waiting.pod), "held": held(waiting, other)});
-    Some(waiting.told("pods-of-unknown", more))
-}
-
-fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let changed = Changed::behind(waiting.pod, waiting);
+fn steps(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<SuggestedAction> {
     let name = match changed.kind {
         _ if changed.scales() => "too-many-replicas",
         Some(WorkloadKind::Job | WorkloadKind::CronJob) => "too-many-of-job",
@@ -55,8 +43,7 @@ fn steps(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         "cron-job": (changed.kind == Some(WorkloadKind::CronJob)).then_some(&changed.name),
         "there": attached.chain(waiting.holding_nodes()).next(),
     });
-    let ways = changed.ways(waiting, name, more);
-    let mut steps = changed::with_delivery_steps(waiting, ways);
+    let mut steps = changed.ways_out(waiting, name, more);
     steps.extend(another_storage(waiting));
     steps
 }

@@ -90,17 +90,17 @@ pub(super) fn end_rollout(waiting: &WaitingPod<'_>, old: &Pod) -> Vec<SuggestedA
         .into_iter()
         .flatten()
         .chain(other_strategies(waiting, &changed).unwrap_or_default());
-    let mut steps = changed::with_delivery_steps(waiting, ways.collect());
-    resume_first(waiting, &changed, &mut steps);
-    steps
+    resumed(waiting, &changed, ways.collect())
 }
 
-/// Adds the step without which nothing changes what a paused Deployment runs.
-pub(super) fn resume_first(
+/// The ways out with the steps around them, also the one without which nothing changes what a
+/// paused Deployment runs.
+pub(super) fn resumed(
     waiting: &WaitingPod<'_>,
     changed: &Changed<'_>,
-    steps: &mut Vec<SuggestedAction>,
-) {
+    ways: Vec<Way<'_>>,
+) -> Vec<SuggestedAction> {
+    let mut steps = changed::with_delivery_steps(waiting, ways);
     if waiting.workload().is_some_and(|workload| workload.paused) {
         // If the manifest pauses the Deployment, its delivery would pause it again and must be
         // suspended first.
@@ -110,6 +110,7 @@ pub(super) fn resume_first(
         let at = suspended.count();
         steps.splice(at..at, changed.told(waiting, "paused", Value::Null).steps);
     }
+    steps
 }
 
 /// The annotation with which the Deployment controller numbers the ReplicaSets
