@@ -77,7 +77,7 @@ impl<'a> Changed<'a> {
         let document = waiting.document(&wanted(kind, metadata));
         let keda = autoscaler.scaled_object();
         let (name, display_name) = match keda {
-            Some(name) => (scaled_object(name), format!("ScaledObject {name}")),
+            Some(name) => (format!("scaledobjects.keda.sh/{name}"), format!("ScaledObject {name}")),
             None => {
                 let name = &metadata.name;
                 (format!("hpa/{name}"), format!("{} {name}", kind.name()))
@@ -145,11 +145,6 @@ pub(super) struct Way<'a> {
     /// `None` if no manifest contains the changed object: the delivery of a CronJob does not
     /// restore its Jobs.
     pub(super) changed: Option<&'a Changed<'a>>,
-}
-
-/// The ScaledObject of KEDA with this name, as kubectl takes it.
-pub(super) fn scaled_object(name: &str) -> String {
-    format!("scaledobjects.keda.sh/{name}")
 }
 
 /// The Rollout of Argo that made a ReplicaSet. Like a Deployment, it scales its ReplicaSets itself

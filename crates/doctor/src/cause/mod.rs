@@ -84,11 +84,15 @@ pub static CAUSES: LazyLock<Vec<Cause>> =
 /// The judgement that would apply if the volume were declared exclusive. Only one node, or one pod,
 /// can have such a volume at a time.
 fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    moved_pin::judge(waiting)
-        .or_else(|| rollout_overlap::judge(waiting))
-        .or_else(|| autoscaler::judge(waiting))
-        .or_else(|| replicas::judge(waiting))
-        .or_else(|| shared_claim::judge(waiting))
+    [
+        moved_pin::judge,
+        rollout_overlap::judge,
+        autoscaler::judge,
+        replicas::judge,
+        shared_claim::judge,
+    ]
+    .into_iter()
+    .find_map(|judge| judge(waiting))
 }
 
 impl Cause {
@@ -105,29 +109,30 @@ impl Cause {
     /// The judgement, if the cause applies. It is asked for every waiting pod, to find the cause,
     /// and for the first pod of each case once more with the documents, for the steps.
     pub(super) fn judge(&self, waiting: &WaitingPod<'_>) -> Option<Judgement> {
-        match self.code.as_str() {
-            "node-name-unbound" => node_name::judge(waiting),
-            "unbound-claim" => unbound_claim::judge(waiting),
-            "dead-mount" => dead_mount::judge(waiting),
-            "node-lost" => node_lost::judge(waiting),
-            "mislabelled-volume" => mislabelled::judge(waiting),
-            "same-disk" => same_disk::judge(waiting),
-            "second-mount" => second_mount::judge(waiting),
-            "driver-error" => driver_error::judge(waiting),
-            "attach-limit" => attach_limit::judge(waiting),
-            "no-node-for-volume" => no_node::judge(waiting),
-            "follower" => follower::judge(waiting),
-            "drain-with-co-location" => drain::judge(waiting),
-            "moved-pin" => moved_pin::judge(waiting),
-            "rollout-overlap" => rollout_overlap::judge(waiting),
-            "autoscaler" => autoscaler::judge(waiting),
-            "too-many-replicas" => replicas::judge(waiting),
-            "shared-claim" => shared_claim::judge(waiting),
-            "node-not-ready" => node_not_ready::judge(waiting),
-            "stalled" => stalled::judge(waiting),
-            "delay" => delay::judge(waiting),
-            _ => other::judge(waiting),
-        }
+        let judge = match self.code.as_str() {
+            "node-name-unbound" => node_name::judge,
+            "unbound-claim" => unbound_claim::judge,
+            "dead-mount" => dead_mount::judge,
+            "node-lost" => node_lost::judge,
+            "mislabelled-volume" => mislabelled::judge,
+            "same-disk" => same_disk::judge,
+            "second-mount" => second_mount::judge,
+            "driver-error" => driver_error::judge,
+            "attach-limit" => attach_limit::judge,
+            "no-node-for-volume" => no_node::judge,
+            "follower" => follower::judge,
+            "drain-with-co-location" => drain::judge,
+            "moved-pin" => moved_pin::judge,
+            "rollout-overlap" => rollout_overlap::judge,
+            "autoscaler" => autoscaler::judge,
+            "too-many-replicas" => replicas::judge,
+            "shared-claim" => shared_claim::judge,
+            "node-not-ready" => node_not_ready::judge,
+            "stalled" => stalled::judge,
+            "delay" => delay::judge,
+            _ => other::judge,
+        };
+        judge(waiting)
     }
 }
 

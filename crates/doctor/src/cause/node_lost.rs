@@ -27,41 +27,31 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 }
 
 fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
-    let name = &node.name;
     // Kubernetes has already released the volume; the driver's own message is more exact.
-    if !waiting.stays_on(name)
+    if !waiting.stays_on(&node.name)
         && waiting.shown_attachments().any(|attachment| {
-            attachment.node == *name
+            attachment.node == *node.name
                 && attachment.metadata.is_being_deleted()
                 && attachment.detach_error.is_some()
         })
     {
         return None;
     }
-    let mut users = users(waiting, node);
-    let outlook = node.outlook(waiting.index.facts);
-    if node.health == Health::Gone {
-        return Some(format!(
-            "Node {name} has the volume, and there is no such Node any more. {outlook}"
-        ));
-    }
-    if node.out_of_service {
-        let exception = users.find(|pod| stays(pod)).map_or_else(String::new, |pod| {
-            format!(
-                " But {} tolerates it and is not terminating, so that it keeps the volume.",
-                describe(pod)
-            )
-        });
-        return Some(format!("Node {name} has the volume and is lost. {outlook}{exception}"));
-    }
-    let end = match users.next() {
-        Some(_) => {
-            "Kubernetes keeps it there, as the machine may still write, until somebody acts."
-                .to_owned()
-        }
-        None => format!("No pod of it is left. {outlook}"),
+    let staying = users(waiting, node).find(|pod| stays(pod)).map(describe);
+    let name = match node.health {
+        Health::Gone => "node-gone",
+        _ if node.out_of_service && staying.is_some() => "node-off-with-pod",
+        _ if node.out_of_service => "node-off-by-taint",
+        _ if users(waiting, node).next().is_some() => "node-silent",
+        _ => "node-silent-without-pods",
     };
-    Some(format!("{} {end}", unheard(node, "has the volume and")))
+    let more = json!({
+        "there": node.name,
+        "outlook": node.outlook(waiting.index.facts),
+        "staying": staying,
+        "unheard": unheard(node, "has the volume and"),
+    });
+    Some(waiting.told(name, more).explanation)
 }
 
 /// The pods of the node that use the claim.

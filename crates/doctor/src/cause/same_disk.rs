@@ -26,10 +26,8 @@ fn twin<'a>(
         let pod = volume
             .spec
             .claim_ref
-            .as_ref()
-            .map(|claim| index.users(&claim.namespace, &claim.name))
-            .unwrap_or_default()
             .iter()
+            .flat_map(|claim| index.users(&claim.namespace, &claim.name))
             .copied()
             .find(|pod| pod.is_living() && (pod.mounted || pod.phase == "Running"));
         let attachment = index

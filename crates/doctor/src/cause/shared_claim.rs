@@ -9,6 +9,8 @@ use super::{
 };
 use crate::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
+use engine::model::Text;
+use engine::model::autoscaler::Autoscaler;
 use engine::model::live_pod::Pod;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::{Workload, WorkloadKind};
@@ -88,15 +90,10 @@ fn stop<'a>(
     ways
 }
 
-/// The ScaledObject of KEDA that scales the workload of a pod, as kubectl takes it.
-fn scaled_object_of(waiting: &WaitingPod<'_>, pod: &Pod) -> Option<String> {
-    let workload = waiting.workload_of(pod)?;
-    waiting
-        .view()
-        .autoscalers(workload)
-        .into_iter()
-        .find_map(|autoscaler| autoscaler.scaled_object())
-        .map(|name| changed::scaled_object(name))
+/// The ScaledObject of KEDA that scales the workload of a pod.
+fn scaled_object_of<'a>(waiting: &WaitingPod<'a>, pod: &Pod) -> Option<&'a Text> {
+    let autoscalers = waiting.view().autoscalers(waiting.workload_of(pod)?);
+    autoscalers.into_iter().find_map(Autoscaler::scaled_object)
 }
 
 /// The way out that adds affinity: the pods of the waiting workload follow those that have the

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::cause::Documents;
+use super::cause::{Documents, kind_of};
 use super::health::{Examined, Health};
 use super::index::Index;
 use super::messages::{
@@ -496,10 +496,8 @@ impl<'a> WaitingPod<'a> {
 
     /// The workload that made a pod of the same namespace.
     pub(super) fn workload_of(&self, pod: &Pod) -> Option<&'a Workload> {
-        let (kind, name) = pod.workload();
-        let kind = WorkloadKind::from_name(&kind)?;
-        let namespace = &pod.meta.namespace;
-        self.view().workload(kind, namespace, &name).found()
+        let (_, name) = pod.workload();
+        self.view().workload(kind_of(pod)?, &pod.meta.namespace, &name).found()
     }
 
     /// The ReplicaSets of a Deployment whose pods use the claim.

@@ -1,6 +1,7 @@
 //! Whether something shows that a pod waits for a volume.
 
 use super::WaitingPod;
+use crate::cause::kind_of;
 use crate::messages::{
     CLAIM_ENDS, LIMIT_OF_NODES, NO_CLAIM, NO_POD_TO_FOLLOW, NODE_CONFLICT, NOT_BOUND,
     TAKEN_BY_ANOTHER_POD,
@@ -96,7 +97,7 @@ impl WaitingPod<'_> {
             Some(workload) if workload.kind == WorkloadKind::Deployment => {
                 workload.has_pods() && matches!(workload.strategy, Strategy::Recreate { .. })
             }
-            _ => self.pod.workload().0 == WorkloadKind::StatefulSet.name(),
+            _ => kind_of(self.pod) == Some(WorkloadKind::StatefulSet),
         }
     }
 }
