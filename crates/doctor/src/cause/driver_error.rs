@@ -78,19 +78,21 @@ struct Fault<'a> {
 }
 
 fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
-    let at = |attachment: &'a VolumeAttachment, verb, message: &'a Option<String>| {
+    let fault = |verb, message: Option<&'a str>, attachment: Option<&'a VolumeAttachment>| {
+        let elsewhere = attachment.map(|attachment| &attachment.node);
         Some(Fault {
             verb,
-            node: &attachment.node,
-            message: message.as_deref()?,
-            attachment: Some(attachment),
+            node: elsewhere.or(waiting.pod.node.as_ref())?,
+            message: message?,
+            attachment,
         })
     };
-    let attach =
-        |attachment: &'a VolumeAttachment| at(attachment, ATTACH, &attachment.attach_error);
+    let attach = |attachment: &'a VolumeAttachment| {
+        fault(ATTACH, attachment.attach_error.as_deref(), Some(attachment))
+    };
     // Kubernetes does not detach a volume while a pod on the node uses it.
     let detach = |attachment: &'a VolumeAttachment| {
-        at(attachment, DETACH, &attachment.detach_error)
+        fault(DETACH, attachment.detach_error.as_deref(), Some(attachment))
             .filter(|_| !waiting.stays_on(&attachment.node))
     };
     // If the volume cannot be detached, it cannot be attached either: after a failed detach the
@@ -102,33 +104,18 @@ fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
     let elsewhere =
         || waiting.foreign_attachments().find_map(attach).filter(|_| waiting.holders.is_empty());
     let leaving = own.filter(|attachment| attachment.metadata.is_being_deleted());
+    // A fault that only an Event reports, because no VolumeAttachment can be seen or the driver's
+    // attacher reports nothing. While another node has the volume, the pod does not wait because of
+    // an earlier fault.
+    let is_said = || {
+        leaving.is_none() && waiting.is_said(ATTACH_FAILED) && waiting.holding_nodes().is_empty()
+    };
     waiting
         .foreign_attachments()
         .chain(leaving)
         .find_map(detach)
         .or_else(|| own.and_then(attach))
         .or_else(elsewhere)
-        .or_else(|| {
-            Some(Fault {
-                verb: MOUNT,
-                node: waiting.pod.node.as_deref()?,
-                message: waiting.mount_failed()?,
-                attachment: None,
-            })
-        })
-        .or_else(|| from_event(waiting).filter(|_| leaving.is_none()))
-}
-
-/// A fault that only an Event reports, because no VolumeAttachment can be seen or the driver's
-/// attacher reports nothing. While another node has the volume, the pod does not wait because of an
-/// earlier fault.
-fn from_event<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
-    let message = waiting.said.filter(|_| waiting.is_said(ATTACH_FAILED))?;
-    let is_free = waiting.holding_nodes().is_empty();
-    Some(Fault {
-        verb: ATTACH,
-        node: waiting.pod.node.as_deref().filter(|_| is_free)?,
-        message,
-        attachment: waiting.own_attachment(),
-    })
+        .or_else(|| fault(MOUNT, waiting.mount_failed(), None))
+        .or_else(|| fault(ATTACH, waiting.said.filter(|_| is_said()), own))
 }

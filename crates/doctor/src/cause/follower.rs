@@ -13,8 +13,8 @@ use crate::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let may_be_first = waiting.workload().is_some_and(|workload| waiting.matches_itself(workload));
-    if waiting.pod.node.is_some() || !waiting.is_said(NO_POD_TO_FOLLOW) || may_be_first {
+    if waiting.pod.node.is_some() || !waiting.is_said(NO_POD_TO_FOLLOW) || waiting.matches_itself()
+    {
         return None;
     }
     let other = waiting.other_workload()?;

@@ -9,20 +9,20 @@ use crate::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let workload = owner(waiting.pod);
+    let own = owner(waiting.pod);
     let other = waiting.siblings().next()?;
     let held = held(waiting, other);
     let changed = Changed::behind(waiting.pod, waiting);
     // The behaviour of an owner whose kind is not known is not known either. If the other pod ends
     // by itself, the wait does too.
     if !is_made_again(waiting.pod) && !changed.scales() {
-        let more = json!({"workload": workload, "held": held});
+        let more = json!({"workload": own, "held": held});
         return (!other.template.ends).then(|| waiting.told("pods-of-unknown", more));
     }
     let replicas = waiting.workload().map(|workload| workload.replicas);
     let wanted = match replicas.filter(|count| *count > 1) {
-        Some(count) => format!("{workload} wants {count} pods"),
-        None => format!("{workload} wants a pod on each of its nodes, or more than one"),
+        Some(count) => format!("{own} wants {count} pods"),
+        None => format!("{own} wants a pod on each of its nodes, or more than one"),
     };
     let explanation = format!("{wanted}, but {held}");
     Some(Judgement { explanation, steps: steps(waiting, &changed) })

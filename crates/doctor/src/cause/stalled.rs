@@ -96,9 +96,8 @@ fn silent(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> Option<i64
 
 /// Whether the volume has no attachment, although all attachments can be seen.
 fn is_attached_by_nobody(waiting: &WaitingPod<'_>) -> bool {
-    waiting.is_csi()
+    waiting.has_known_attachments()
         && waiting.is_attached()
-        && waiting.index.facts.observed.has_read("volumeattachments")
         && waiting.shown_attachments().next().is_none()
         && waiting.pod.node.is_some()
 }

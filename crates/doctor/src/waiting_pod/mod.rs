@@ -361,19 +361,18 @@ impl<'a> WaitingPod<'a> {
         self.users().next().is_none()
             && self.pod.node.is_none()
             && self.is_said(NO_POD_TO_FOLLOW)
-            && self.workload().is_some_and(|workload| self.matches_itself(workload))
+            && self.matches_itself()
     }
 
     /// Whether pods of the workload match the affinity of its template, so that the first of them
     /// may run on any node.
-    pub(super) fn matches_itself(&self, workload: &Workload) -> bool {
+    pub(super) fn matches_itself(&self) -> bool {
         let facts = self.index.facts.objects;
-        workload.kind != WorkloadKind::Pod
-            && workload
-                .template
-                .affinity
-                .iter()
-                .all(|term| affinity::matches_itself(term, workload, facts))
+        self.workload().is_some_and(|workload| {
+            let mut terms = workload.template.affinity.iter();
+            workload.kind != WorkloadKind::Pod
+                && terms.all(|term| affinity::matches_itself(term, workload, facts))
+        })
     }
 
     /// Whether the driver attaches its volumes. A single-pod volume may belong to a driver that
@@ -383,8 +382,10 @@ impl<'a> WaitingPod<'a> {
         !matches!(attach, Attach::NotRequired { .. })
     }
 
-    pub(super) fn is_csi(&self) -> bool {
+    /// Whether the volume has a VolumeAttachment that can be seen wherever it is attached.
+    pub(super) fn has_known_attachments(&self) -> bool {
         self.found_volume().is_some_and(|volume| volume.csi_driver().is_some())
+            && self.index.facts.observed.has_read("volumeattachments")
     }
 
     /// The name of the driver for sentences.

@@ -46,7 +46,7 @@ impl WaitingPod<'_> {
         let is_seen = self.own_attachment().is_some()
             || self.foreign_attachments().next().is_some()
             || self.holders.iter().any(|holder| holder.node != self.pod.node)
-            || (self.is_csi() && self.index.facts.observed.has_read("volumeattachments"));
+            || self.has_known_attachments();
         self.is_attached() && is_seen
     }
 
