@@ -1,4 +1,4 @@
-//! The words of the causes: `judgements.yaml`, whose head explains it.
+//! The words of causes, nodes and remarks: `judgements.yaml`, whose head explains it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -25,6 +25,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         })
         .filter(|(count, _)| *count > 0)
         .collect();
+    // The fullest node comes first; nodes without volumes are left out.
     counts.sort_by_key(|(count, _)| Reverse(*count));
     let fullest: Vec<String> =
         counts.iter().take(NAMED).map(|(count, node)| format!("{node} has {count}")).collect();

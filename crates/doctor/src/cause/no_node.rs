@@ -132,17 +132,11 @@ pub(super) fn nodes_of<'a>(waiting: &'a WaitingPod<'_>) -> BTreeSet<&'a str> {
 
 fn within_reach<'a>(waiting: &'a WaitingPod<'_>) -> impl Iterator<Item = &'a Node> {
     let reach = waiting.used.reach.as_ref();
-    waiting
-        .index
-        .facts
-        .objects
-        .view
-        .nodes(None)
-        .filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
+    waiting.view().nodes(None).filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
 }
 
-/// The first pod that the waiting pod must follow, its node, and the label of nodes by which the two
-/// must agree, if none of those that the pod may follow is where the volume is.
+/// The first pod that the waiting pod must follow, its node, and the label of nodes by which the
+/// two must agree, if none of those that the pod may follow is where the volume is.
 fn followed_elsewhere<'a>(waiting: &'a WaitingPod<'_>) -> Option<(&'a Pod, &'a Text, &'a Text)> {
     let facts = waiting.index.facts;
     waiting.pod.template.affinity.iter().find_map(|term| {

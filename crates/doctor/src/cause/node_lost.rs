@@ -77,7 +77,8 @@ fn unheard(node: &Examined, part: &str) -> String {
     format!("Node {name} {part} does not answer: Ready is {ready}, and {lease}.")
 }
 
-/// The condition of the taint out-of-service. To bring the machine back costs least, so it is named first.
+/// The condition of the taint out-of-service. To bring the machine back costs least, so it is named
+/// first.
 pub(crate) fn power(node: &Examined) -> String {
     let name = &node.name;
     let known = if node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {

@@ -14,7 +14,7 @@ use engine::model::workload::WorkloadKind;
 /// number down, and waits at a pod that is not ready, unless that is the first such pod
 /// (`processCondemned`): it removes a single unready pod by itself, but not two.
 pub(super) fn blocked(waiting: &WaitingPod<'_>, pod: &Pod, replicas: i64) -> Vec<String> {
-    if !is_of_stateful_set(pod) {
+    if kind_of(pod) != Some(WorkloadKind::StatefulSet) {
         return Vec::new();
     }
     let remaining = remaining(waiting, pod, replicas);
@@ -32,7 +32,7 @@ pub(super) fn blocked(waiting: &WaitingPod<'_>, pod: &Pod, replicas: i64) -> Vec
 
 /// Says which of several pods is left.
 pub(super) fn left(waiting: &WaitingPod<'_>) -> String {
-    if !is_of_stateful_set(waiting.pod) {
+    if kind_of(waiting.pod) != Some(WorkloadKind::StatefulSet) {
         return "One pod is left. The controller gives up those first that are not ready, so that the one that runs goes on.".to_owned();
     }
     let last = remaining(waiting, waiting.pod, 1).concat();
@@ -52,10 +52,6 @@ pub(super) fn left(waiting: &WaitingPod<'_>) -> String {
     format!(
         "Pod {last} is left, as a StatefulSet keeps the pod with the lowest number: {what_stops}."
     )
-}
-
-fn is_of_stateful_set(pod: &Pod) -> bool {
-    kind_of(pod) == Some(WorkloadKind::StatefulSet)
 }
 
 /// The pods of the workload of `pod` that use the claim.

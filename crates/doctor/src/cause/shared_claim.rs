@@ -154,9 +154,9 @@ fn surges(workload: &Workload) -> bool {
 }
 
 /// How pods of a changed template replace the waiting ones, if they do: the object that must be
-/// deleted first, and what the workload does then, for a sentence. A StatefulSet does not replace a pod that is
-/// not ready (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and a Job
-/// keeps the template with which it was created.
+/// deleted first, and what the workload does then, for a sentence. A StatefulSet does not replace a
+/// pod that is not ready (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`),
+/// and a Job keeps the template with which it was created.
 fn replacement(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static str)> {
     Some(match own.kind? {
         WorkloadKind::Deployment => (None, "restarts"),

@@ -62,9 +62,10 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return Some(waiting.told("stalled-unattached", Value::Null));
     }
     // Nodes that keep a volume that none of their pods uses.
+    let is_used = |node| waiting.users().any(|user| user.node.as_ref() == Some(node));
     waiting
         .foreign_attachments()
-        .filter(|attachment| attachment.is_settled() && !is_used(waiting, attachment))
+        .filter(|attachment| attachment.is_settled() && !is_used(&attachment.node))
         .find_map(|attachment| never_detached(waiting, &attachment.node, waited))
 }
 
@@ -100,9 +101,4 @@ fn is_attached_by_nobody(waiting: &WaitingPod<'_>) -> bool {
         && waiting.is_attached()
         && waiting.shown_attachments().next().is_none()
         && waiting.pod.node.is_some()
-}
-
-/// Whether a pod on the node of the attachment uses the volume.
-fn is_used(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> bool {
-    waiting.users().any(|user| user.node.as_ref() == Some(&attachment.node))
 }

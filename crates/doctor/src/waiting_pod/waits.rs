@@ -14,7 +14,7 @@ use engine::snapshot::Lookup;
 impl WaitingPod<'_> {
     /// Whether the claim has no volume or does not exist.
     pub(crate) fn has_no_volume(&self) -> bool {
-        let view = self.index.facts.objects.view;
+        let view = self.view();
         let claim = view.claim(&self.pod.meta.namespace, self.claim);
         match (&claim, self.volume.as_deref()) {
             (Lookup::NotSynced, _) => false,
