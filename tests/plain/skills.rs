@@ -90,7 +90,7 @@ fn a_skill_has_the_causes_of_each_line_and_what_helps() {
         .into_iter()
         .flat_map(|[codes, _]| codes)
         .collect();
-    let mut known: Vec<&str> = CAUSES.iter().map(|cause| cause.code).collect();
+    let mut known: Vec<&str> = CAUSES.iter().map(|cause| cause.code.as_str()).collect();
     named.sort_unstable();
     known.sort_unstable();
     assert_eq!(named, known);

@@ -20,7 +20,6 @@ pub enum Purpose {
 
 /// A step that a diagnosis suggests, or a note.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct SuggestedAction {
     /// The purpose of the step.
     pub purpose: Purpose,
@@ -28,18 +27,4 @@ pub struct SuggestedAction {
     pub command: Option<String>,
     /// The cost of the command, or the note, in sentences.
     pub text: String,
-}
-
-impl SuggestedAction {
-    pub(super) fn new(purpose: Purpose, command: String, cost: &str) -> Self {
-        Self { purpose, command: Some(command), text: cost.to_owned() }
-    }
-
-    pub(super) fn way_out(command: String, cost: &str) -> Self {
-        Self::new(Purpose::WayOut, command, cost)
-    }
-
-    pub(super) fn note(text: &str) -> Self {
-        Self { purpose: Purpose::Note, command: None, text: text.to_owned() }
-    }
 }

@@ -5,19 +5,16 @@ use serde_json::{Value, json};
 /// The tool that keeps an object in the state of a repository or a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Delivery {
-    /// The name for sentences, such as `Application shop of Argo CD`.
-    pub(super) display_name: String,
-    /// The kubectl arguments that make it leave its objects alone, and those that let it work
-    /// again; `None` if it only works when somebody runs it.
-    pub(super) pause: Option<[Vec<String>; 2]>,
+    /// The name of the judgement with the steps that make it leave its objects alone, if it works
+    /// by itself, and let it work again.
+    pub(super) tool: &'static str,
+    /// The values of that judgement: `by` is its name for sentences, `delivery` its object as
+    /// kubectl takes it, and `place` the namespace of that.
+    pub(super) values: Value,
 }
 
 /// The default namespace of Argo CD and its Applications.
 const ARGO_CD: &str = "argocd";
-
-/// The annotation that makes Argo CD leave an Application alone (its documentation, "Skip
-/// Application Reconcile").
-const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
 
 /// The groups of the labels that Flux writes on its objects, each with its kind (its documentation,
 /// "Kustomization" and "HelmRelease").
@@ -31,11 +28,21 @@ impl Delivery {
         let metadata = &document["metadata"];
         let label = |key: &str| text(&metadata["labels"][key]);
         let annotation = |key: &str| text(&metadata["annotations"][key]);
+        let by = |tool, name: String, target: String, place: &str| {
+            let values = json!({"by": name, "delivery": target, "place": place});
+            Some(Self { tool, values })
+        };
         for (group, kind) in FLUX {
             if let Some(name) = label(&format!("{group}/name"))
                 && let Some(namespace) = label(&format!("{group}/namespace"))
             {
-                return Some(Self::flux(group, kind, namespace, name));
+                let target = format!("{}s.{group}/{name}", kind.to_lowercase());
+                return by(
+                    "delivered-by-flux",
+                    format!("{kind} {name} of Flux"),
+                    target,
+                    namespace,
+                );
             }
         }
         // The format is `NAME:GROUP/KIND:NAMESPACE/NAME`. The first name has the Application's
@@ -46,42 +53,13 @@ impl Delivery {
             .or_else(|| label("argocd.argoproj.io/instance"));
         if let Some(tracked) = tracked.filter(|name| is_plain(name)) {
             let (namespace, name) = tracked.split_once('_').unwrap_or((ARGO_CD, tracked));
-            return Some(Self::argo_cd(namespace, name));
+            let target = format!("applications.argoproj.io/{name}");
+            let name = format!("Application {name} of Argo CD");
+            return by("delivered-by-argo-cd", name, target, namespace);
         }
         let release = annotation("meta.helm.sh/release-name").filter(|name| is_plain(name))?;
-        Some(Self { display_name: format!("the Helm release {release}"), pause: None })
+        by("delivered-by-helm", format!("the Helm release {release}"), String::new(), "")
     }
-
-    /// A Kustomization or HelmRelease of Flux.
-    fn flux(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
-        let target = format!("{}s.{group}/{name}", kind.to_lowercase());
-        let patch = |suspend: bool| {
-            let spec = json!({"spec": {"suspend": suspend}}).to_string();
-            arguments(namespace, &["patch", &target, "--type=merge", "-p", &spec])
-        };
-        Self {
-            display_name: format!("{kind} {name} of Flux"),
-            pause: Some([patch(true), patch(false)]),
-        }
-    }
-
-    /// An Application of Argo CD.
-    fn argo_cd(namespace: &str, name: &str) -> Self {
-        let target = format!("applications.argoproj.io/{name}");
-        let [on, off] = [format!("{SKIP}=true"), format!("{SKIP}-")];
-        Self {
-            display_name: format!("Application {name} of Argo CD"),
-            pause: Some([
-                arguments(namespace, &["annotate", &target, &on, "--overwrite"]),
-                arguments(namespace, &["annotate", &target, &off]),
-            ]),
-        }
-    }
-}
-
-/// The arguments of kubectl for an object of the namespace.
-fn arguments(namespace: &str, rest: &[&str]) -> Vec<String> {
-    ["-n", namespace].iter().chain(rest).map(|word| (*word).to_owned()).collect()
 }
 
 fn text(value: &Value) -> Option<&str> {
@@ -100,17 +78,13 @@ mod tests {
     #[test]
     fn deliveries_are_known_by_what_they_write_on_objects() {
         let argo = |namespace: &str| {
-            let target = "annotate applications.argoproj.io/shop";
-            let pause = format!("-n {namespace} {target} {SKIP}=true --overwrite");
-            Some(("Application shop of Argo CD", pause))
+            let by = "Application shop of Argo CD";
+            json!({"by": by, "delivery": "applications.argoproj.io/shop", "place": namespace})
         };
-        let flux = |name: &'static str, namespace: &str, target: &str| {
-            let patch = r#"--type=merge -p {"spec":{"suspend":true}}"#;
-            Some((name, format!("-n {namespace} patch {target} {patch}")))
-        };
+        let flux = |by: &str, place: &str, delivery: &str| json!({"by": by, "delivery": delivery, "place": place});
         let cases = [
-            (json!({}), None),
-            (json!({"labels": {"app.kubernetes.io/instance": "shop"}}), None),
+            (json!({}), Value::Null),
+            (json!({"labels": {"app.kubernetes.io/instance": "shop"}}), Value::Null),
             (
                 json!({"annotations": {"argocd.argoproj.io/tracking-id": "shop:apps/Deployment:shop/web"}}),
                 argo("argocd"),
@@ -119,7 +93,7 @@ mod tests {
                 json!({"annotations": {"argocd.argoproj.io/tracking-id": "team_shop:apps/Deployment:shop/web"}}),
                 argo("team"),
             ),
-            (json!({"annotations": {"argocd.argoproj.io/tracking-id": "a b\n:x"}}), None),
+            (json!({"annotations": {"argocd.argoproj.io/tracking-id": "a b\n:x"}}), Value::Null),
             (json!({"labels": {"argocd.argoproj.io/instance": "shop"}}), argo("argocd")),
             (
                 json!({"labels": {"kustomize.toolkit.fluxcd.io/name": "shop",
@@ -138,15 +112,12 @@ mod tests {
             ),
             (
                 json!({"annotations": {"meta.helm.sh/release-name": "web"}}),
-                Some(("the Helm release web", String::new())),
+                json!({"by": "the Helm release web", "delivery": "", "place": ""}),
             ),
         ];
         for (metadata, expected) in cases {
-            let found = Delivery::of(&json!({"metadata": metadata})).map(|delivery| {
-                let pause = delivery.pause.map(|[pause, _]| pause.join(" "));
-                (delivery.display_name, pause.unwrap_or_default())
-            });
-            let expected = expected.map(|(name, pause)| (name.to_owned(), pause));
+            let found = Delivery::of(&json!({"metadata": metadata}));
+            let found = found.map(|delivery| delivery.values).unwrap_or_default();
             assert_eq!(found, expected, "{metadata}");
         }
     }

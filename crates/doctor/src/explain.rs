@@ -25,7 +25,6 @@ pub struct Explained {
 
 /// The explanation of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The object that the line is about, if the text names it.
     #[serde(skip_serializing_if = "String::is_empty")]

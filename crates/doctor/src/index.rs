@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use jiff::Timestamp;
+
 use super::clock::Clock;
 use super::diagnosis::DiagnosisInput;
 use engine::model::event::Event;
@@ -62,6 +64,11 @@ impl<'a> Index<'a> {
                 .map(|lease| (lease.metadata.name.as_str(), lease))
                 .collect(),
         }
+    }
+
+    /// The number of seconds since then; negative if it is to come.
+    pub(super) fn since(&self, then: Timestamp) -> i64 {
+        self.facts.now.as_second() - then.as_second()
     }
 
     pub(super) fn users<'s>(&'s self, namespace: &'s str, claim: &'s str) -> &'s [&'a Pod] {

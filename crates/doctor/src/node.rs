@@ -1,9 +1,9 @@
 //! What a node still has: the gate before its reboot, its upgrade or its removal.
 
 use serde::Serialize;
+use serde_json::json;
 
-use super::cause::{DRAIN, describe, power, sentence, taint_command};
-use super::command;
+use super::cause::{describe, power, sentence};
 use super::diagnosis::DiagnosisInput;
 use super::health::{Examined, Health};
 use super::index::Index;
@@ -95,19 +95,15 @@ pub(super) const fn state(attachment: &VolumeAttachment) -> &'static str {
 
 /// How to empty the node. Nothing that is safe on a live machine only is advised for another one.
 fn way_out(facts: DiagnosisInput<'_>, node: &Examined, has_pods: bool) -> String {
-    let name = node.name.as_str();
+    let name = match node.health {
+        Health::Alive if has_pods => "node-with-pods",
+        Health::Alive => "node-without-pods",
+        Health::NotReady => "node-to-mend",
+        Health::Lost if !node.out_of_service => "node-to-power-off",
+        Health::Lost | Health::Gone => "node-off",
+        Health::Unknown => "node-unread",
+    };
     let outlook = node.outlook(facts);
-    match node.health {
-        Health::Alive if has_pods => format!(
-            "`{}` moves its pods to other nodes, and their volumes follow. Wait until nothing is left here before the machine is stopped.",
-            command::line(facts.kubectl, &[&["drain", name][..], &DRAIN].concat())
-        ),
-        Health::Alive => format!("{outlook} If it stays for minutes, the kubelet's log says why. Do not delete a VolumeAttachment: the disk may still be mounted."),
-        Health::NotReady => "Mend the node first: only its kubelet can unmount what is here. Do not stop the machine before, and do not delete pods by force.".to_owned(),
-        Health::Lost if !node.out_of_service => {
-            format!("{} Only then `{}`.", power(node), taint_command(facts.kubectl, name))
-        }
-        Health::Lost | Health::Gone => format!("{outlook} If it stays, the log of the driver's container csi-attacher says why. Do not delete a VolumeAttachment before the console of your storage shows that the disk is attached to no machine."),
-        Health::Unknown => "The node's state could not be read: do not stop the machine on this answer.".to_owned(),
-    }
+    let more = json!({"there": node.name, "power": power(node), "outlook": outlook});
+    facts.told(name, more).explanation
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use super::cause::{FORCED, NAMED, SLOW, describe};
-use super::command;
 use super::diagnosis::DiagnosisInput;
 use super::health::{Examined, Health};
 use super::index::Index;
@@ -11,7 +12,6 @@ use super::node::state;
 use super::span::span;
 use engine::model::Text;
 use engine::model::live_pod::Pod;
-use engine::model::node::OUT_OF_SERVICE;
 use engine::model::volume::ClaimRef;
 use engine::model::volume_attachment::VolumeAttachment;
 use engine::model::workload::WorkloadKind;
@@ -32,16 +32,9 @@ pub fn remarks(facts: DiagnosisInput<'_>) -> Vec<Remark> {
     let living = nodes
         .map(|node| Examined::of(&index, &node.metadata.name))
         .filter(|node| node.health == Health::Alive && node.out_of_service)
-        .map(|node| {
-            let untaint = format!("{OUT_OF_SERVICE}-");
-            Remark {
-                text: format!(
-                    "Node {0} is Ready and still has the taint {OUT_OF_SERVICE}: volumes of pods there are detached while they are mounted. `{1}` removes it.",
-                    node.name,
-                    command::line(facts.kubectl, &["taint", "node", &node.name, &untaint])
-                ),
-                about: vec![node.name.into()],
-            }
+        .map(|node| Remark {
+            text: facts.told("out-of-service", json!({ "there": node.name })).explanation,
+            about: vec![node.name.into()],
         });
     living.chain(kept_claims(facts)).chain(kept_attachments(&index)).collect()
 }
@@ -58,54 +51,56 @@ fn kept_claims(facts: DiagnosisInput<'_>) -> impl Iterator<Item = Remark> {
             found.is_some_and(|found| found.metadata.is_being_deleted())
         };
         pod.claims.iter().filter(is_ending).map(move |claim| {
-            let name = format!("pod/{}", pod.meta.name);
-            let delete = ["-n", namespace.as_str(), "delete", &name];
+            let more = json!({
+                "namespace": namespace,
+                "claim": claim,
+                "pod": pod.meta.name,
+                "user": describe(pod),
+                "phase": pod.phase,
+            });
             Remark {
                 about: vec![claim.clone(), pod.meta.name.clone(), pod.workload().1],
-                text: format!(
-                    "Claim {namespace}/{claim} is being deleted, and stays as long as {} names it, although it has finished ({}). Until then no new pod starts with a claim of that name. Unless the reclaim policy of its volume is Retain, the data go with the claim: copy first what is still needed. Then `{}` ends that.",
-                    describe(pod),
-                    pod.phase,
-                    command::line(facts.kubectl, &delete)
-                ),
+                text: facts.told("kept-claim", more).explanation,
             }
         })
     })
 }
 
-/// A volume that stays attached although no pod needs it.
-struct Kept<'a> {
-    attachment: &'a VolumeAttachment,
-    claim: &'a ClaimRef,
-    /// The number of seconds since it was attached, or since its detach began.
-    seconds: i64,
-}
-
-impl<'a> Kept<'a> {
-    /// The volume, if it stays for longer than a detach takes, from a lost node by force.
-    fn of(attachment: &'a VolumeAttachment, index: &Index<'a>) -> Option<Self> {
-        let metadata = &attachment.metadata;
-        let since = metadata.deletion_timestamp.or_else(|| metadata.created())?;
-        let seconds = index.facts.now.as_second() - since.as_second();
-        let is_alive = Examined::of(index, &attachment.node).health == Health::Alive;
-        let limit = if is_alive { SLOW } else { FORCED };
-        let claim = claim_without_pods(index, attachment).filter(|_| seconds > limit)?;
-        Some(Kept { attachment, claim, seconds })
-    }
-}
-
 /// A remark for each node that keeps volumes.
 fn kept_attachments(index: &Index<'_>) -> Vec<Remark> {
     let observed = index.facts.observed;
-    let mut nodes: BTreeMap<&str, Vec<Kept<'_>>> = BTreeMap::new();
-    let attachments = observed.attachments.iter().filter(|_| observed.has_read("pods"));
-    for kept in attachments.filter_map(|attachment| Kept::of(attachment, index)) {
-        nodes.entry(&kept.attachment.node).or_default().push(kept);
+    let mut nodes: BTreeMap<&str, (Vec<Text>, Vec<String>)> = BTreeMap::new();
+    for attachment in observed.attachments.iter().filter(|_| observed.has_read("pods")) {
+        if let Some((claim, seconds)) = kept(attachment, index) {
+            let (about, volumes) = nodes.entry(&attachment.node).or_default();
+            about.extend([attachment.volume.clone(), claim.name.clone()]);
+            let (is, since) = (state(attachment), span(seconds));
+            let claim = format!("{}/{}", claim.namespace, claim.name);
+            volumes
+                .push(format!("volume {} of claim {claim} ({is} for {since})", attachment.volume));
+        }
     }
-    nodes.into_iter().filter_map(|(node, kept)| on_node(index, node, &kept)).collect()
+    nodes
+        .into_iter()
+        .filter_map(|(node, (about, volumes))| {
+            Some(Remark { about, text: on_node(index, node, volumes)? })
+        })
+        .collect()
 }
 
-fn on_node(index: &Index<'_>, name: &str, kept: &[Kept<'_>]) -> Option<Remark> {
+/// The claim of a volume that stays attached although no pod needs it, for longer than a detach
+/// takes, from a lost node by force, and the number of seconds since it was attached, or since its
+/// detach began.
+fn kept<'a>(attachment: &VolumeAttachment, index: &Index<'a>) -> Option<(&'a ClaimRef, i64)> {
+    let metadata = &attachment.metadata;
+    let seconds = index.since(metadata.deletion_timestamp.or_else(|| metadata.created())?);
+    let is_alive = Examined::of(index, &attachment.node).health == Health::Alive;
+    let limit = if is_alive { SLOW } else { FORCED };
+    let claim = claim_without_pods(index, attachment).filter(|_| seconds > limit)?;
+    Some((claim, seconds))
+}
+
+fn on_node(index: &Index<'_>, name: &str, mut volumes: Vec<String>) -> Option<String> {
     let node = Examined::of(index, name);
     let health = match node.health {
         Health::Alive => "is Ready",
@@ -114,28 +109,12 @@ fn on_node(index: &Index<'_>, name: &str, kept: &[Kept<'_>]) -> Option<Remark> {
         Health::Gone => "no longer exists",
         Health::Unknown => return None,
     };
-    let in_words = |Kept { attachment, claim, seconds }: &Kept<'_>| {
-        let claim = format!("{}/{}", claim.namespace, claim.name);
-        let (is, since) = (state(attachment), span(*seconds));
-        format!("volume {} of claim {claim} ({is} for {since})", attachment.volume)
-    };
-    let more = kept.len().saturating_sub(NAMED);
-    let list: Vec<String> = kept
-        .iter()
-        .take(NAMED)
-        .map(in_words)
-        .chain((more > 0).then(|| format!("{more} more")))
-        .collect();
-    let target = format!("node/{name}");
-    let text = format!(
-        "Node {name} {health}, and no pod needs what is attached to it: {}. {} `{}` says what to do.",
-        list.join(", "),
-        node.outlook(index.facts),
-        command::own(index.facts.kubectl, &["diagnose", &target])
-    );
-    let names =
-        |Kept { attachment, claim, .. }: &Kept<'_>| [attachment.volume.clone(), claim.name.clone()];
-    Some(Remark { about: kept.iter().flat_map(names).collect(), text })
+    let rest = volumes.len().saturating_sub(NAMED);
+    volumes.truncate(NAMED);
+    volumes.extend((rest > 0).then(|| format!("{rest} more")));
+    let outlook = node.outlook(index.facts);
+    let more = json!({"there": name, "health": health, "list": volumes, "outlook": outlook});
+    Some(index.facts.told("kept-attachments", more).explanation)
 }
 
 /// The claim of the attached volume, if no pod needs the volume on that node: none is there, and

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 
 use super::action::{Purpose, SuggestedAction};
-use super::cause::{Cause, Documents, Judgement, wants};
+use super::cause::{Cause, Documents, Judgement, owner, wants};
 use super::diagnosis::DiagnosisInput;
 use super::health::Examined;
 use super::index::Index;
@@ -17,7 +17,6 @@ use engine::model::object::ObjectRef;
 
 /// Pods that wait for one volume for one reason, with the way out.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct CaseEntry {
     /// The cause's public name.
     pub cause: &'static str,
@@ -70,7 +69,6 @@ pub struct VolumeEntry {
 
 /// A pod that waits.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct WaitingEntry {
     /// Its name.
     pub pod: Text,
@@ -88,7 +86,6 @@ pub struct WaitingEntry {
 
 /// A pod that has the volume.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct HolderEntry {
     /// Its name.
     pub pod: Text,
@@ -123,32 +120,33 @@ pub fn cases(
     documents: impl FnOnce(&[ObjectRef]) -> Documents,
 ) -> Vec<CaseEntry> {
     let index = Index::of(facts);
-    let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, (&Cause, Vec<WaitingPod<'_>>)> = BTreeMap::new();
     for waiting in WaitingPod::all(&index) {
-        let cause = Cause::of(&waiting);
+        let Some(cause) = Cause::of(&waiting) else {
+            continue;
+        };
         let key = (
             waiting.pod.meta.namespace.clone(),
             waiting.claim.clone(),
             waiting.pod.workload(),
-            cause.code,
+            &cause.code,
         );
-        let group = groups.entry(key).or_insert(Group { cause, pods: Vec::new() });
-        group.pods.push(waiting);
+        groups.entry(key).or_insert((cause, Vec::new())).1.push(waiting);
     }
     // Each document is a request, and an outage may have many cases that need none.
     let mut seen = HashSet::new();
     let wanted: Vec<ObjectRef> = groups
         .values()
-        .filter(|group| group.cause.needs_documents)
-        .flat_map(|group| wants(&group.pods[0]))
+        .filter(|(cause, _)| cause.documents)
+        .flat_map(|(_, pods)| wants(&pods[0]))
         .filter(|object| seen.insert(object.clone()))
         .collect();
     let documents = documents(&wanted);
     let mut entries: Vec<CaseEntry> = groups
         .into_values()
-        .map(|mut group| {
-            group.pods[0].documents = Some(&documents);
-            group.entry()
+        .map(|(cause, mut pods)| {
+            pods[0].documents = Some(&documents);
+            entry(cause, &pods)
         })
         .collect();
     entries.sort_by_cached_key(|entry| {
@@ -162,66 +160,50 @@ pub fn cases(
     entries
 }
 
-struct Group<'a> {
-    cause: &'static Cause,
-    /// At least one pod; the steps are those for the first.
-    pods: Vec<WaitingPod<'a>>,
-}
-
-impl Group<'_> {
-    fn entry(&self) -> CaseEntry {
-        let first = &self.pods[0];
-        let Judgement { explanation, steps } = (self.cause.judge)(first).unwrap_or_default();
-        let names: Vec<&Text> = self.pods.iter().map(|waiting| &waiting.pod.meta.name).collect();
-        CaseEntry {
-            cause: self.cause.code,
-            title: self.cause.title,
-            passes: self.cause.passes,
-            explanation,
-            volume: VolumeEntry {
-                namespace: first.pod.meta.namespace.clone(),
-                claim: first.claim.clone(),
-                name: first.volume.clone(),
-                class: first.class().map(Text::from),
-                driver: first.used.driver.clone(),
-                access_modes: first.used.modes.iter().map(AccessMode::name).collect(),
-            },
-            holders: first
-                .holders
-                .iter()
-                .filter(|pod| !names.contains(&&pod.meta.name))
-                .map(|pod| holder(pod))
-                .collect(),
-            attachments: first.shown_attachments().map(attachment).collect(),
-            nodes: self.nodes(),
-            steps,
-            waiting: self.pods.iter().map(waiting_entry).collect(),
-        }
-    }
-
-    fn nodes(&self) -> Vec<Examined> {
-        let first = &self.pods[0];
-        let mut seen = HashSet::new();
-        first
+/// The entry of at least one pod; the steps are those for the first.
+fn entry(cause: &'static Cause, pods: &[WaitingPod<'_>]) -> CaseEntry {
+    let first = &pods[0];
+    let Judgement { explanation, steps } = cause.judge(first).unwrap_or_default();
+    let names: Vec<&Text> = pods.iter().map(|waiting| &waiting.pod.meta.name).collect();
+    let others = pods.iter().filter_map(|waiting| waiting.pod.node.clone());
+    let mut seen = HashSet::new();
+    CaseEntry {
+        cause: &cause.code,
+        title: &cause.title,
+        passes: cause.passes,
+        explanation,
+        volume: VolumeEntry {
+            namespace: first.pod.meta.namespace.clone(),
+            claim: first.claim.clone(),
+            name: first.volume.clone(),
+            class: first.class().map(Text::from),
+            driver: first.used.driver.clone(),
+            access_modes: first.used.modes.iter().map(AccessMode::name).collect(),
+        },
+        holders: first
+            .holders
+            .iter()
+            .filter(|pod| !names.contains(&&pod.meta.name))
+            .map(|pod| holder(pod))
+            .collect(),
+        attachments: first.shown_attachments().map(attachment).collect(),
+        nodes: first
             .shown_nodes()
             .into_iter()
-            .chain(self.pods.iter().filter_map(|waiting| waiting.pod.node.clone()))
+            .chain(others)
             .filter(|name| seen.insert(name.clone()))
             .map(|name| Examined::of(first.index, &name))
-            .collect()
+            .collect(),
+        steps,
+        waiting: pods.iter().map(waiting_entry).collect(),
     }
-}
-
-fn workload_of(pod: &Pod) -> String {
-    let (kind, name) = pod.workload();
-    format!("{kind} {name}")
 }
 
 fn waiting_entry(waiting: &WaitingPod<'_>) -> WaitingEntry {
     let pod = waiting.pod;
     WaitingEntry {
         pod: pod.meta.name.clone(),
-        workload: workload_of(pod),
+        workload: owner(pod),
         node: pod.node.clone(),
         since: pod.waits_since().map(|since| since.to_string()),
         seconds: waiting.waited().map(|seconds| seconds.max(0)),
@@ -232,7 +214,7 @@ fn waiting_entry(waiting: &WaitingPod<'_>) -> WaitingEntry {
 fn holder(pod: &Pod) -> HolderEntry {
     HolderEntry {
         pod: pod.meta.name.clone(),
-        workload: workload_of(pod),
+        workload: owner(pod),
         node: pod.node.clone(),
         state: match pod.phase.as_str() {
             _ if pod.is_ending() => "Terminating".into(),

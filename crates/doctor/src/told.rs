@@ -1,23 +1,23 @@
-//! The words of the causes: `judgements.yaml`, whose head explains it.
+//! The words of causes, nodes and remarks: `judgements.yaml`, whose head explains it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::action::{Purpose, SuggestedAction};
-use super::cause::{Judgement, is_made_again, may_move};
+use super::cause::{Judgement, is_made_again, kind_of, may_move};
 use super::command;
+use super::diagnosis::DiagnosisInput;
 use super::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
 
 /// The words of a judgement, with placeholders.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct Told {
-    #[serde(default)]
     because: String,
-    #[serde(default)]
     steps: Vec<Step>,
 }
 
@@ -29,6 +29,8 @@ struct Step {
     unless: Option<String>,
     purpose: Purpose,
     command: Option<String>,
+    then: Option<String>,
+    asks: Option<String>,
     text: String,
 }
 
@@ -38,71 +40,109 @@ const YAML: &str = include_str!("judgements.yaml");
 static JUDGEMENTS: LazyLock<HashMap<String, Told>> =
     LazyLock::new(|| serde_saphyr::from_str(YAML).unwrap_or_default());
 
-/// A value by its name; empty if there is none.
-type Values<'a> = HashMap<&'a str, &'a str>;
-
-/// The value of a condition.
-pub(super) const fn when(holds: bool) -> &'static str {
-    if holds { "yes" } else { "" }
+impl WaitingPod<'_> {
+    /// The judgement with this name, for this pod.
+    pub(super) fn told(&self, name: &str, more: Value) -> Judgement {
+        let mut values = json!({
+            "namespace": self.pod.meta.namespace,
+            "pod": self.pod.meta.name,
+            "claim": self.claim,
+            "volume": self.volume,
+            "node": self.pod.node,
+            "driver": self.driver(),
+            "until": if self.pod.is_ending() { "delete" } else { "condition=Ready" },
+            "made-again": is_made_again(self.pod),
+            "may-move": may_move(self, self.workload().map(|workload| workload.kind)),
+            "of-set": kind_of(self.pod) == Some(WorkloadKind::StatefulSet),
+        });
+        if let (Value::Object(values), Value::Object(more)) = (&mut values, more) {
+            values.extend(more);
+        }
+        self.index.facts.told(name, values)
+    }
 }
 
-impl WaitingPod<'_> {
+impl DiagnosisInput<'_> {
     /// The judgement with this name. A step is left out if it needs a value that is empty.
-    pub(super) fn told(&self, name: &str, more: &[(&str, &str)]) -> Judgement {
+    pub(super) fn told(&self, name: &str, mut values: Value) -> Judgement {
         let Some(told) = JUDGEMENTS.get(name) else {
             return Judgement::default();
         };
-        let kind = self.workload().map(|workload| workload.kind);
-        let is_of_set = self.pod.workload().0 == WorkloadKind::StatefulSet.name();
-        let mut values = Values::from([
-            ("namespace", self.pod.meta.namespace.as_str()),
-            ("pod", &self.pod.meta.name),
-            ("claim", self.claim),
-            ("volume", self.volume.as_deref().unwrap_or_default()),
-            ("node", self.pod.node.as_deref().unwrap_or_default()),
-            ("driver", self.driver()),
-            ("until", if self.pod.is_ending() { "delete" } else { "condition=Ready" }),
-            ("made-again", when(is_made_again(self.pod))),
-            ("may-move", when(may_move(self, kind))),
-            ("of-set", when(is_of_set)),
-        ]);
-        values.extend(more.iter().copied());
-        let explanation = filled(&told.because, &values).unwrap_or_default();
-        values.retain(|_, value| !value.is_empty());
-        let kubectl = self.index.facts.kubectl;
-        let steps = told.steps.iter().filter_map(|step| step.in_full(kubectl, &values)).collect();
-        Judgement { explanation, steps }
+        let explanation = text(self.kubectl, &told.because, &values).unwrap_or_default();
+        if let Some(values) = values.as_object_mut() {
+            values.retain(|_, value| !word(value).is_empty());
+        }
+        let steps = told.steps.iter().filter_map(|step| step.in_full(self.kubectl, &values));
+        Judgement { explanation, steps: steps.collect() }
     }
 }
 
 impl Step {
     /// The step with these values; `None` if it is left out.
-    fn in_full(&self, kubectl: &str, values: &Values<'_>) -> Option<SuggestedAction> {
-        let has = |name: &String| values.contains_key(name.as_str());
+    fn in_full(&self, kubectl: &str, values: &Value) -> Option<SuggestedAction> {
+        let has = |name: &String| values.get(name).is_some();
         if self.unless.as_ref().is_some_and(has) || !self.condition.as_ref().is_none_or(has) {
             return None;
         }
-        let words = self.command.iter().flat_map(|command| command.split(' '));
-        let words: Vec<String> = words.map(|word| filled(word, values)).collect::<Option<_>>()?;
-        let command = words.split_first().map(|(first, rest)| match first.as_str() {
-            command::OWN => command::own(kubectl, rest),
-            _ => command::line(kubectl, &words),
-        });
-        Some(SuggestedAction { purpose: self.purpose, command, text: filled(&self.text, values)? })
+        let command = |command: &String| line(kubectl, command, values);
+        let then = self.then.as_ref().and_then(command).map(|then| format!(" && {then}"));
+        let asks = self.asks.as_ref().and_then(command).map(|asks| format!("=\"$({asks})\""));
+        Some(SuggestedAction {
+            purpose: self.purpose,
+            command: match &self.command {
+                Some(own) => Some(command(own)? + &then.or(asks).unwrap_or_default()),
+                None => None,
+            },
+            text: text(kubectl, &self.text, values)?,
+        })
     }
 }
 
+/// A command with these values, for a shell; `None` if a value is missing.
+fn line(kubectl: &str, command: &str, values: &Value) -> Option<String> {
+    let mut words = Vec::new();
+    for part in command.split(' ') {
+        match values.get(part.trim_matches(['{', '}'])) {
+            Some(Value::Array(items)) => words.extend(items.iter().map(word)),
+            _ => words.push(filled(part, values)?),
+        }
+    }
+    Some(match words.split_first() {
+        Some((first, rest)) if first == command::OWN => command::own(kubectl, rest),
+        _ => command::line(kubectl, &words),
+    })
+}
+
+/// A text with these values and with the commands in it; `None` if a value is missing.
+fn text(kubectl: &str, text: &str, values: &Value) -> Option<String> {
+    let parts = text.split('`').map(|part| match part.strip_prefix("$ ") {
+        Some(command) => line(kubectl, command, values),
+        None => filled(part, values),
+    });
+    Some(parts.collect::<Option<Vec<_>>>()?.join("`"))
+}
+
 /// The text with a value for each placeholder such as `{pod}`; `None` if one has none.
-fn filled(text: &str, values: &Values<'_>) -> Option<String> {
+fn filled(text: &str, values: &Value) -> Option<String> {
     let mut parts = text.split('{');
     let mut filled = parts.next()?.to_owned();
     for part in parts {
         match part.split_once('}').filter(|(name, _)| is_placeholder(name)) {
-            Some((name, rest)) => filled.extend([values.get(name).copied()?, rest]),
-            None => filled.extend(["{", part]),
+            Some((name, rest)) => filled = filled + &word(values.get(name)?) + rest,
+            None => filled = filled + "{" + part,
         }
     }
     Some(filled)
+}
+
+/// A value in words; empty if it stands for nothing.
+fn word(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Bool(false) => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(word).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
 }
 
 /// JSON and YAML in a text have braces too.
@@ -122,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_text_with_an_unknown_value_is_left_out() {
-        let values = HashMap::from([("pod", "web {node}")]);
+        let values = json!({"pod": "web {node}"});
         for (text, expected) in [
             ("{pod} is", Some("web {node} is")),
             ("on {node}", None),

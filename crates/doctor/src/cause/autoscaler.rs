@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::changed::{self, Changed};
+use super::changed::Changed;
 use super::{Judgement, another_storage, held, scale};
 use crate::waiting_pod::WaitingPod;
 
@@ -27,15 +27,12 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         (Some(_), ..=1) => json!({"maxReplicaCount": 1}),
         (Some(_), _) => json!({"minReplicaCount": 1, "maxReplicaCount": 1}),
     };
-    let patch = waiting.patch(&changed.name, &json!({ "spec": spec }));
-    let way = changed.change(
-        scale::and_delete(waiting, patch, waiting.pod, 1),
-        &format!(
-            "The autoscaler brings the workload down to one pod and adds none under load. {}",
-            scale::left(waiting)
-        ),
-    );
-    let mut steps = changed::with_delivery_steps(waiting, vec![way]);
-    steps.push(another_storage(waiting));
+    let values = json!({
+        "patch": {"spec": spec},
+        "blocked": scale::blocked(waiting, waiting.pod, 1),
+        "left": scale::left(waiting),
+    });
+    let mut steps = changed.ways_out(waiting, "autoscaler", values);
+    steps.extend(another_storage(waiting));
     Some(Judgement { explanation, steps })
 }

@@ -1,10 +1,9 @@
 //! The object that a way out changes, and the owners that would undo the change.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Purpose, SuggestedAction, reference, wanted};
-use crate::command;
+use super::{Judgement, Purpose, SuggestedAction, kind_of, reference, wanted};
 use crate::delivery::Delivery;
 use crate::waiting_pod::WaitingPod;
 use engine::model::autoscaler::Autoscaler;
@@ -34,7 +33,6 @@ pub(super) struct Changed<'a> {
 impl<'a> Changed<'a> {
     /// The object that a user would change to change the pod.
     pub(super) fn behind(pod: &Pod, waiting: &WaitingPod<'a>) -> Self {
-        let (kind, name) = pod.workload();
         let namespace = &pod.meta.namespace;
         let workload = waiting.workload_of(pod);
         if let Some(rollout) = workload.and_then(rollout) {
@@ -51,7 +49,7 @@ impl<'a> Changed<'a> {
             let view = waiting.view();
             return Self {
                 name: format!("cronjob/{}", owner.name),
-                display_name: format!("{kind} {name} of {cron_job} {}", owner.name),
+                display_name: format!("{} of {cron_job} {}", super::owner(pod), owner.name),
                 made_by: Some(format!("{cron_job} {}", owner.name)),
                 kind: Some(cron_job),
                 workload: view.workload(cron_job, namespace, &owner.name).found(),
@@ -61,8 +59,8 @@ impl<'a> Changed<'a> {
         }
         Self {
             name: WaitingPod::target_of(pod),
-            display_name: format!("{kind} {name}"),
-            kind: WorkloadKind::from_name(&kind),
+            display_name: super::owner(pod),
+            kind: kind_of(pod),
             workload,
             controller: workload.and_then(|workload| workload.metadata.controller.as_deref()),
             delivery: document.and_then(Delivery::of),
@@ -78,15 +76,16 @@ impl<'a> Changed<'a> {
         let kind = autoscaler.kind();
         let document = waiting.document(&wanted(kind, metadata));
         let keda = autoscaler.scaled_object();
+        let (name, display_name) = match keda {
+            Some(name) => (format!("scaledobjects.keda.sh/{name}"), format!("ScaledObject {name}")),
+            None => {
+                let name = &metadata.name;
+                (format!("hpa/{name}"), format!("{} {name}", kind.name()))
+            }
+        };
         Self {
-            name: match keda {
-                Some(name) => scaled_object(name),
-                None => format!("hpa/{}", metadata.name),
-            },
-            display_name: match keda {
-                Some(name) => format!("ScaledObject {name}"),
-                None => format!("{} {}", kind.name(), metadata.name),
-            },
+            name,
+            display_name,
             controller: metadata.controller.as_deref().filter(|_| keda.is_none()),
             delivery: document.and_then(Delivery::of),
             ..Self::default()
@@ -101,15 +100,37 @@ impl<'a> Changed<'a> {
         }
     }
 
-    /// A way out that changes this object.
-    pub(super) fn change(&self, command: String, cost: &str) -> Way<'_> {
+    /// The judgement with this name about this object.
+    pub(super) fn told(&self, waiting: &WaitingPod<'_>, name: &str, mut more: Value) -> Judgement {
+        more["target"] = json!(self.name);
+        more["changed"] = json!(self.display_name);
+        waiting.told(name, more)
+    }
+
+    /// The ways out with this name, which change this object.
+    pub(super) fn ways(&self, waiting: &WaitingPod<'_>, name: &str, more: Value) -> Vec<Way<'_>> {
         let undone = self.controller.map_or_else(String::new, |owner| {
             format!(
                 " {} belongs to {} {}, whose controller may undo this; the change that lasts is made there.",
                 self.display_name, owner.kind, owner.name
             )
         });
-        Way { changed: Some(self), ..Way::of(command, &format!("{cost}{undone}")) }
+        let steps = self.told(waiting, name, more).steps.into_iter();
+        let ways = steps.map(|step| Way {
+            step: SuggestedAction { text: step.text + &undone, ..step },
+            changed: Some(self),
+        });
+        ways.collect()
+    }
+
+    /// These ways out, with the steps that keep the delivery from undoing them.
+    pub(super) fn ways_out(
+        &self,
+        waiting: &WaitingPod<'_>,
+        name: &str,
+        more: Value,
+    ) -> Vec<SuggestedAction> {
+        with_delivery_steps(waiting, self.ways(waiting, name, more))
     }
 
     /// The name in sentences of the object in the manifests.
@@ -123,35 +144,21 @@ pub(super) struct Way<'a> {
     step: SuggestedAction,
     /// `None` if no manifest contains the changed object: the delivery of a CronJob does not
     /// restore its Jobs.
-    changed: Option<&'a Changed<'a>>,
-}
-
-impl Way<'_> {
-    /// A way out that changes nothing that a manifest contains.
-    pub(super) fn of(command: String, cost: &str) -> Self {
-        Self { step: SuggestedAction::way_out(command, cost), changed: None }
-    }
-}
-
-/// The ScaledObject of KEDA with this name, as kubectl takes it.
-pub(super) fn scaled_object(name: &str) -> String {
-    format!("scaledobjects.keda.sh/{name}")
+    pub(super) changed: Option<&'a Changed<'a>>,
 }
 
 /// The Rollout of Argo that made a ReplicaSet. Like a Deployment, it scales its ReplicaSets itself
 /// and overrides manual scaling.
 pub(super) fn rollout(workload: &Workload) -> Option<&Controller> {
-    let owner = workload.metadata.controller.as_deref()?;
-    let is_rollout = owner.group() == "argoproj.io" && owner.kind == "Rollout";
-    is_rollout.then_some(owner)
+    let owner = workload.metadata.controller.as_deref();
+    owner.filter(|owner| owner.group() == "argoproj.io" && owner.kind == "Rollout")
 }
 
 /// The CronJob that made the Job in this document. Views do not contain the Jobs of CronJobs.
 fn cron_job(document: &Value) -> Option<Controller> {
-    let metadata = Metadata::deserialize(&document["metadata"]).ok()?;
-    let owner = *metadata.controller?;
-    let is_cron_job = owner.group() == "batch" && owner.kind == WorkloadKind::CronJob.name();
-    is_cron_job.then_some(owner)
+    let owner = *Metadata::deserialize(&document["metadata"]).ok()?.controller?;
+    let kind = WorkloadKind::find(&owner.kind, owner.group());
+    (kind == Some(WorkloadKind::CronJob)).then_some(owner)
 }
 
 /// The ways out, and the steps around them that keep the delivery of each changed object from
@@ -160,45 +167,24 @@ pub(super) fn with_delivery_steps(
     waiting: &WaitingPod<'_>,
     ways: Vec<Way<'_>>,
 ) -> Vec<SuggestedAction> {
-    let kubectl = waiting.index.facts.kubectl;
     // There are at most two objects, and the ways of each stand together, so it is enough to
     // compare neighbours.
     let mut objects: Vec<&Changed<'_>> = ways.iter().filter_map(|way| way.changed).collect();
     objects.dedup_by(|a, b| a.name == b.name);
-    let mut before = Vec::new();
-    let mut after = Vec::new();
+    let mut around = Vec::new();
     for delivered in objects.chunk_by(|a, b| a.delivery == b.delivery) {
         let Some(delivery) = &delivered[0].delivery else {
             continue;
         };
-        let by = &delivery.display_name;
-        let names =
-            delivered.iter().map(|changed| changed.delivered()).collect::<Vec<_>>().join(" and ");
-        let Some([pause, resume]) = &delivery.pause else {
-            after.push(SuggestedAction::note(&format!(
-                "Make the same change in the values or the chart of {by}: its next upgrade undoes it otherwise."
-            )));
-            continue;
-        };
-        before.push(SuggestedAction::new(
-            Purpose::Before,
-            command::line(kubectl, pause),
-            &format!(
-                "Nothing stops. {by} delivers {names} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. An owner above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
-            ),
-        ));
-        after.push(SuggestedAction::new(
-            Purpose::Afterwards,
-            command::line(kubectl, resume),
-            &format!(
-                "Nothing, once the same change is where {by} takes the manifests from. Before that, it may bring the old state back."
-            ),
-        ));
+        let names: Vec<&str> = delivered.iter().map(|changed| changed.delivered()).collect();
+        let mut values = delivery.values.clone();
+        values["names"] = json!(names.join(" and "));
+        around.extend(waiting.told(delivery.tool, values).steps);
     }
     if objects.iter().any(|changed| changed.delivery.is_none() && changed.controller.is_none()) {
-        after.push(SuggestedAction::note(
-            "Make the same change in the manifest: the next `kubectl apply`, Helm upgrade or GitOps sync undoes it otherwise.",
-        ));
+        around.extend(waiting.told("undelivered", Value::Null).steps);
     }
+    let (before, after): (Vec<_>, Vec<_>) =
+        around.into_iter().partition(|step| step.purpose == Purpose::Before);
     before.into_iter().chain(ways.into_iter().map(|way| way.step)).chain(after).collect()
 }

@@ -3,6 +3,8 @@
 //! The driver mounts a volume once for a node (`NodeStageVolume`) and once for each pod. A pod gets
 //! a new mount when it is made anew, and the node when no pod of it uses the volume any more.
 
+use serde_json::json;
+
 use super::{Judgement, describe};
 use crate::waiting_pod::WaitingPod;
 
@@ -10,5 +12,5 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     waiting.dead_mount()?;
     let node = waiting.pod.node.as_ref().filter(|_| !waiting.pod.is_ending())?;
     let other = waiting.users().find(|user| user.node.as_ref() == Some(node)).map(describe);
-    Some(waiting.told("dead-mount", &[("other", other.as_deref().unwrap_or_default())]))
+    Some(waiting.told("dead-mount", json!({ "other": other })))
 }

@@ -1,6 +1,8 @@
 //! A volume on its way from one node to another takes a while.
 
-use super::{Judgement, another_storage, describe, is_made_again};
+use serde_json::json;
+
+use super::{Judgement, describe, is_made_again, owner};
 use crate::health::{Examined, Health};
 use crate::span::span;
 use crate::waiting_pod::WaitingPod;
@@ -21,27 +23,23 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if is_over(waiting) || (has_word && !(is_expected && waiting.is_certain)) {
         return None;
     }
-    let now = waiting.index.facts.now.as_second();
-    let waited = span(waiting.waited().unwrap_or_default());
     let holder = holder(waiting);
     let due = holder.and_then(|pod| pod.meta.deletion_timestamp);
     let attachment = waiting.foreign_attachments().chain(waiting.own_attachment()).next();
     let there = attachment.map(|attachment| attachment.node.as_str()).unwrap_or_default();
     let since = attachment.and_then(|attachment| attachment.metadata.deletion_timestamp);
-    let owner = holder.map(Pod::workload).map(|(kind, name)| format!("{kind} {name}"));
-    let more = [
-        ("waited", &*waited),
-        ("holder", &holder.map(describe).unwrap_or_default()),
-        ("owner", &owner.unwrap_or_default()),
-        ("left", &due.map(|due| span(due.as_second() - now)).unwrap_or_default()),
-        ("there", there),
-        ("since", &since.map(|since| span(now - since.as_second())).unwrap_or_default()),
-        ("outlook", Examined::of(waiting.index, there).outlook(waiting.index.facts)),
-        ("unready", unready_node(waiting).unwrap_or_default()),
-    ];
-    let mut judgement = waiting.told(stage(waiting), &more);
-    judgement.steps.extend(runs_to_its_end(waiting).map(|_| another_storage(waiting)));
-    Some(judgement)
+    let more = json!({
+        "waited": span(waiting.waited().unwrap_or_default()),
+        "holder": holder.map(describe),
+        "owner": holder.map(owner),
+        "left": due.map(|due| span(-waiting.index.since(due))),
+        "there": there,
+        "since": since.map(|since| span(waiting.index.since(since))),
+        "outlook": Examined::of(waiting.index, there).outlook(waiting.index.facts),
+        "unready": unready_node(waiting),
+        "ends": runs_to_its_end(waiting).is_some(),
+    });
+    Some(waiting.told(stage(waiting), more))
 }
 
 /// Whether nothing has changed for so long that this is no longer a delay. A terminating pod counts
@@ -61,7 +59,7 @@ pub(super) fn is_over(waiting: &WaitingPod<'_>) -> bool {
         Some(_) => FORCED,
         None => SLOW,
     };
-    last.is_some_and(|last| waiting.index.facts.now.as_second() - last.as_second() > limit)
+    last.is_some_and(|last| waiting.index.since(last) > limit)
 }
 
 /// The pod with which the volume is: one that stays, or one that is about to go.

@@ -4,6 +4,8 @@
 //! But the departure of the last old pod does not wake the scheduler
 //! (kubernetes/kubernetes#141354), which tries again after about five minutes.
 
+use serde_json::json;
+
 use super::Judgement;
 use crate::span::span;
 use crate::waiting_pod::WaitingPod;
@@ -29,5 +31,5 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         seconds @ 1.. => format!("in {} or a little later", span(seconds)),
         _ => "any moment now".to_owned(),
     };
-    Some(waiting.told("drain-with-co-location", &[("left", &left), ("again", &again)]))
+    Some(waiting.told("drain-with-co-location", json!({"left": left, "again": again})))
 }

@@ -1,10 +1,11 @@
 //! The storage driver reports the error itself.
 
+use serde_json::json;
+
 use super::mislabelled::attached_to;
 use super::{Judgement, exclusive_use};
 use crate::health::{Examined, Health};
 use crate::messages::{self, ATTACH_FAILED, ATTACHED_ELSEWHERE, NODE_WITHOUT_DRIVER};
-use crate::told::when;
 use crate::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
 
@@ -13,7 +14,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let said = fault.message.trim().trim_end_matches('.');
     // The attacher or the kubelet reports this, not the driver.
     if fault.verb != DETACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
-        return Some(waiting.told("driver-missing", &[("there", fault.node), ("said", said)]));
+        return Some(waiting.told("driver-missing", json!({"there": fault.node, "said": said})));
     }
     let (name, log) = match fault.verb {
         MOUNT => ("mount-error", format!("node plugin on {}", fault.node)),
@@ -30,27 +31,19 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         None => messages::advice(fault.message, "driver-error")
             .unwrap_or_else(|| "These words are all that is known of the reason.".to_owned()),
     };
-    let attachment = fault.attachment.map(|found| found.metadata.name.as_str()).unwrap_or_default();
     let is_gone = Examined::of(waiting.index, fault.node).health == Health::Gone;
-    let more = [
-        ("verb", fault.verb),
-        ("there", fault.node),
-        ("said", said),
-        ("back", back),
-        ("advice", &advice),
-        ("log", &log),
-        ("attachment", attachment),
-        ("gone", when(is_gone && fault.verb == DETACH)),
-        ("here-again", when(is_back)),
-        ("remove", &remove(waiting, attachment)),
-    ];
-    Some(waiting.told(name, &more))
-}
-
-/// The command that removes an attachment for which the driver can do nothing any more.
-fn remove(waiting: &WaitingPod<'_>, attachment: &str) -> String {
-    let finalizers = r#"[{"op":"remove","path":"/metadata/finalizers"}]"#;
-    waiting.kubectl(&["patch", "volumeattachment", attachment, "--type=json", "-p", finalizers])
+    let more = json!({
+        "verb": fault.verb,
+        "there": fault.node,
+        "said": said,
+        "back": back,
+        "advice": advice,
+        "log": log,
+        "attachment": fault.attachment.map(|found| &found.metadata.name),
+        "gone": is_gone && fault.verb == DETACH,
+        "here-again": is_back,
+    });
+    Some(waiting.told(name, more))
 }
 
 /// Whether the driver's error only follows from another cause: a pod on the other node has the
@@ -85,19 +78,21 @@ struct Fault<'a> {
 }
 
 fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
-    let at = |attachment: &'a VolumeAttachment, verb, message: &'a Option<String>| {
+    let fault = |verb, message: Option<&'a str>, attachment: Option<&'a VolumeAttachment>| {
+        let elsewhere = attachment.map(|attachment| &attachment.node);
         Some(Fault {
             verb,
-            node: &attachment.node,
-            message: message.as_deref()?,
-            attachment: Some(attachment),
+            node: elsewhere.or(waiting.pod.node.as_ref())?,
+            message: message?,
+            attachment,
         })
     };
-    let attach =
-        |attachment: &'a VolumeAttachment| at(attachment, ATTACH, &attachment.attach_error);
+    let attach = |attachment: &'a VolumeAttachment| {
+        fault(ATTACH, attachment.attach_error.as_deref(), Some(attachment))
+    };
     // Kubernetes does not detach a volume while a pod on the node uses it.
     let detach = |attachment: &'a VolumeAttachment| {
-        at(attachment, DETACH, &attachment.detach_error)
+        fault(DETACH, attachment.detach_error.as_deref(), Some(attachment))
             .filter(|_| !waiting.stays_on(&attachment.node))
     };
     // If the volume cannot be detached, it cannot be attached either: after a failed detach the
@@ -109,33 +104,18 @@ fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
     let elsewhere =
         || waiting.foreign_attachments().find_map(attach).filter(|_| waiting.holders.is_empty());
     let leaving = own.filter(|attachment| attachment.metadata.is_being_deleted());
+    // A fault that only an Event reports, because no VolumeAttachment can be seen or the driver's
+    // attacher reports nothing. While another node has the volume, the pod does not wait because of
+    // an earlier fault.
+    let is_said = || {
+        leaving.is_none() && waiting.is_said(ATTACH_FAILED) && waiting.holding_nodes().is_empty()
+    };
     waiting
         .foreign_attachments()
         .chain(leaving)
         .find_map(detach)
         .or_else(|| own.and_then(attach))
         .or_else(elsewhere)
-        .or_else(|| {
-            Some(Fault {
-                verb: MOUNT,
-                node: waiting.pod.node.as_deref()?,
-                message: waiting.mount_failed()?,
-                attachment: None,
-            })
-        })
-        .or_else(|| from_event(waiting).filter(|_| leaving.is_none()))
-}
-
-/// A fault that only an Event reports, because no VolumeAttachment can be seen or the driver's
-/// attacher reports nothing. While another node has the volume, the pod does not wait because of an
-/// earlier fault.
-fn from_event<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
-    let message = waiting.said.filter(|_| waiting.is_said(ATTACH_FAILED))?;
-    let is_free = waiting.holding_nodes().is_empty();
-    Some(Fault {
-        verb: ATTACH,
-        node: waiting.pod.node.as_deref().filter(|_| is_free)?,
-        message,
-        attachment: waiting.own_attachment(),
-    })
+        .or_else(|| fault(MOUNT, waiting.mount_failed(), None))
+        .or_else(|| fault(ATTACH, waiting.said.filter(|_| is_said()), own))
 }

@@ -5,72 +5,54 @@
 
 use serde_json::json;
 
-use super::changed::{self, Changed};
-use super::{Admits, Judgement, SuggestedAction, describe, may_move};
+use super::changed::Changed;
+use super::{Admits, Judgement, SuggestedAction, describe, kind_of, may_move, owner};
 use crate::health::Examined;
 use crate::messages::NO_POD_TO_FOLLOW;
-use crate::told::when;
 use crate::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let may_be_first = waiting.workload().is_some_and(|workload| waiting.matches_itself(workload));
-    if waiting.pod.node.is_some() || !waiting.is_said(NO_POD_TO_FOLLOW) || may_be_first {
+    if waiting.pod.node.is_some() || !waiting.is_said(NO_POD_TO_FOLLOW) || waiting.matches_itself()
+    {
         return None;
     }
     let other = waiting.other_workload()?;
     let node = Examined::of(waiting.index, other.node.as_ref()?);
     let admits = Admits::of(waiting.workload(), other.node.as_deref(), waiting);
-    let takes_none = match admits {
-        Admits::WithoutSelector => {
-            let labels = waiting
-                .workload()
-                .into_iter()
-                .flat_map(|workload| workload.template.node_selector.iter())
-                .map(|(key, value)| format!("{key}={value}"))
-                .collect::<Vec<_>>()
-                .join(",");
-            format!(", and its own nodeSelector ({labels}) keeps it off")
-        }
-        Admits::No => {
-            ", and its own template keeps it off: node affinity or missing tolerations".to_owned()
-        }
-        Admits::Yes if node.cordoned => ", is cordoned and takes no new pods".to_owned(),
-        Admits::Yes => " and does not accept it".to_owned(),
+    let selector = waiting
+        .workload()
+        .into_iter()
+        .flat_map(|workload| workload.template.node_selector.iter())
+        .map(|(key, value)| format!("{key}={value}"));
+    let more = json!({
+        "other": describe(other),
+        "there": node.name,
+        "selector": selector.collect::<Vec<_>>().join(","),
+        "leader": owner(other),
+        "leader-pod": other.meta.name,
+        "leader-moves": may_move(waiting, kind_of(other)),
+    });
+    let name = match admits {
+        Admits::Yes if node.cordoned => "follower-cordoned",
+        Admits::Yes => "follower-full",
+        Admits::WithoutSelector => "follower-unselected",
+        Admits::No => "follower-off",
     };
-    let (kind, name) = other.workload();
-    let more = [
-        ("other", &*describe(other)),
-        ("there", &node.name),
-        ("takes-none", &takes_none),
-        ("leader", &format!("{kind} {name}")),
-        ("leader-pod", &other.meta.name),
-        ("leader-moves", when(may_move(waiting, WorkloadKind::from_name(&kind)))),
-    ];
-    let (ways_out, mut steps) = match admits {
-        Admits::Yes if node.cordoned => ("follower-cordoned", Vec::new()),
-        Admits::Yes => ("follower-full", Vec::new()),
-        _ => ("follower-off", off(waiting, admits, &node.name)),
-    };
-    steps.extend(waiting.told(ways_out, &more).steps);
-    Some(Judgement { steps, ..waiting.told("follower", &more) })
+    let told = waiting.told(name, more);
+    let steps = [off(waiting, admits, &node.name), told.steps].concat();
+    Some(Judgement { steps, ..told })
 }
 
 /// The steps that let the pod run on a node that its own template excludes.
 fn off(waiting: &WaitingPod<'_>, admits: Admits, node: &str) -> Vec<SuggestedAction> {
     let own = Changed::behind(waiting.pod, waiting);
-    if admits == Admits::WithoutSelector && own.kind == Some(WorkloadKind::Deployment) {
-        let patch = json!({"spec": {"template": {"spec": {"nodeSelector": null}}}});
-        let way = own.change(
-            waiting.patch(&own.name, &patch),
-            &format!(
-                "{} loses its nodeSelector and restarts on node {node}, if that has room for it.",
-                own.display_name
-            ),
-        );
-        return changed::with_delivery_steps(waiting, vec![way]);
+    let more = json!({"there": node, "where": format!("on node {node}")});
+    match (admits, own.kind) {
+        (Admits::Yes, _) => Vec::new(),
+        (Admits::WithoutSelector, Some(WorkloadKind::Deployment)) => {
+            own.ways_out(waiting, "nodeselector-keeps-off", more)
+        }
+        _ => own.told(waiting, "template-keeps-off", more).steps,
     }
-    let place = format!("on node {node}");
-    let more = [("changed", &*own.display_name), ("where", &place)];
-    waiting.told("template-keeps-off", &more).steps
 }

@@ -3,7 +3,9 @@
 //! The attach-detach controller trusts the access modes of the PersistentVolume and lets the second
 //! node try; the driver refuses.
 
-use super::{Judgement, SuggestedAction, exclusive_use};
+use serde_json::Value;
+
+use super::{Judgement, exclusive_use};
 use crate::waiting_pod::WaitingPod;
 use engine::model::Text;
 
@@ -18,10 +20,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         said.trim().trim_end_matches('.')
     );
     let mut steps = exclusive_use(waiting).unwrap_or_default().steps;
-    let volume = waiting.volume.as_deref().unwrap_or("the volume");
-    steps.push(SuggestedAction::note(&format!(
-        "Correct the accessModes of PersistentVolume {volume} to ReadWriteOnce, in its manifest and in the cluster: then Kubernetes keeps the second node away, and multi-attach-guard sees the conflict before it happens."
-    )));
+    steps.extend(waiting.told("mislabelled", Value::Null).steps);
     Some(Judgement { explanation, steps })
 }
 

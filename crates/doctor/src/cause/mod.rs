@@ -1,7 +1,6 @@
 //! The reasons why a pod waits for a volume. Each has its own file, together with its way out.
 //!
-//! They are tried in the order of [`CAUSES`], and the first match counts: a cause that must be
-//! fixed before others comes before them.
+//! They are tried in the order of `causes.yaml`, which has their titles.
 
 mod attach_limit;
 mod autoscaler;
@@ -28,14 +27,15 @@ mod stalled;
 mod unbound_claim;
 
 pub(super) use delay::{FORCED, SLOW};
-pub(super) use node_lost::{power, taint_command};
+pub(super) use node_lost::power;
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::action::{Purpose, SuggestedAction};
-use super::command;
 use super::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
 use engine::analysis::eligibility::Eligibility;
@@ -49,19 +49,20 @@ use engine::model::workload::{Workload, WorkloadKind};
 /// Objects as the API server returns them, for fields that the facts do not hold.
 pub(super) type Documents = HashMap<ObjectRef, Value>;
 
-/// A reason why a pod waits for a volume.
+/// A reason why a pod waits for a volume. The head of `causes.yaml` explains its fields.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cause {
     /// The public name, which never changes.
-    pub code: &'static str,
+    pub code: String,
     /// The title, in a few words.
-    pub title: &'static str,
+    pub title: String,
     /// Whether the wait ends by itself.
+    #[serde(default)]
     pub passes: bool,
     /// Whether the objects that a step changes must be read in full.
-    pub(super) needs_documents: bool,
-    /// Judges whether the cause applies. It is called for every waiting pod, to find the cause, and
-    /// for the first pod of each case once more with the documents, for the steps.
-    pub(super) judge: Judge,
+    #[serde(default)]
+    pub(super) documents: bool,
 }
 
 /// The judgement of a cause that applies. Only the steps depend on documents.
@@ -73,115 +74,65 @@ pub(super) struct Judgement {
     pub(super) steps: Vec<SuggestedAction>,
 }
 
-/// Every cause, in the order in which they are tried. The last one always applies.
-pub static CAUSES: &[Cause] = &[
-    cause(
-        "node-name-unbound",
-        "The pod names its node, and nothing binds its claim",
-        node_name::judge,
-    )
-    .with_documents(),
-    cause("unbound-claim", "The claim has no volume", unbound_claim::judge),
-    cause("dead-mount", "A mount of the volume is dead", dead_mount::judge),
-    cause("node-lost", "The node of the volume is lost", node_lost::judge),
-    cause(
-        "mislabelled-volume",
-        "The driver cannot attach a ReadWriteMany volume twice",
-        mislabelled::judge,
-    )
-    .with_documents(),
-    cause("same-disk", "Another PersistentVolume of the same disk is in use", same_disk::judge),
-    cause(
-        "second-mount",
-        "The driver mounts the volume for one pod at a time",
-        second_mount::judge,
-    )
-    .with_documents(),
-    cause(
-        "driver-error",
-        "The storage driver cannot attach, detach or mount the volume",
-        driver_error::judge,
-    ),
-    cause("attach-limit", "The nodes have as many volumes as they can attach", attach_limit::judge),
-    cause("no-node-for-volume", "No node where the volume is takes the pod", no_node::judge)
-        .with_documents(),
-    cause(
-        "follower",
-        "The pod must run on the node of another pod, and that node takes no new pods",
-        follower::judge,
-    )
-    .with_documents(),
-    cause(
-        "drain-with-co-location",
-        "The scheduler has not noticed that the old pod is gone",
-        drain::judge,
-    )
-    .passing(),
-    cause("moved-pin", "The update moves the pod to another node", moved_pin::judge)
-        .with_documents(),
-    cause(
-        "rollout-overlap",
-        "The rollout starts the new pod before the old one stops",
-        rollout_overlap::judge,
-    )
-    .with_documents(),
-    cause(
-        "autoscaler",
-        "The autoscaler asks for more pods than the volume can have",
-        autoscaler::judge,
-    )
-    .with_documents(),
-    cause("too-many-replicas", "More pods than the volume can have", replicas::judge)
-        .with_documents(),
-    cause("shared-claim", "Another workload has the volume", shared_claim::judge).with_documents(),
-    cause(
-        "node-not-ready",
-        "The node on which the pod is to start is not Ready",
-        node_not_ready::judge,
-    ),
-    cause("stalled", "Detach or attach is stuck", stalled::judge),
-    cause("delay", "The volume is on its way", delay::judge).passing(),
-    LAST,
-];
+const YAML: &str = include_str!("../causes.yaml");
 
-/// The cause if no other applies.
-const LAST: Cause = cause("other", "The pod has not started", other::judge);
-
-/// Judges whether a cause applies.
-type Judge = fn(&WaitingPod<'_>) -> Option<Judgement>;
-
-/// A cause that does not pass by itself, and whose steps change no object.
-const fn cause(code: &'static str, title: &'static str, judge: Judge) -> Cause {
-    Cause { code, title, passes: false, needs_documents: false, judge }
-}
+/// Every cause, in the order in which they are tried. The last one always applies. A test proves
+/// that the embedded file can be read.
+pub static CAUSES: LazyLock<Vec<Cause>> =
+    LazyLock::new(|| serde_saphyr::from_str(YAML).unwrap_or_default());
 
 /// The judgement that would apply if the volume were declared exclusive. Only one node, or one pod,
 /// can have such a volume at a time.
 fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    moved_pin::judge(waiting)
-        .or_else(|| rollout_overlap::judge(waiting))
-        .or_else(|| autoscaler::judge(waiting))
-        .or_else(|| replicas::judge(waiting))
-        .or_else(|| shared_claim::judge(waiting))
+    [
+        moved_pin::judge,
+        rollout_overlap::judge,
+        autoscaler::judge,
+        replicas::judge,
+        shared_claim::judge,
+    ]
+    .into_iter()
+    .find_map(|judge| judge(waiting))
 }
 
 impl Cause {
-    const fn with_documents(self) -> Self {
-        Self { needs_documents: true, ..self }
-    }
-
-    const fn passing(self) -> Self {
-        Self { passes: true, ..self }
-    }
-
     /// The cause with this name.
     pub fn named(code: &str) -> Option<&'static Self> {
         CAUSES.iter().find(|cause| cause.code == code)
     }
 
     /// The cause for which the pod waits.
-    pub(super) fn of(waiting: &WaitingPod<'_>) -> &'static Self {
-        CAUSES.iter().find(|cause| (cause.judge)(waiting).is_some()).unwrap_or(&LAST)
+    pub(super) fn of(waiting: &WaitingPod<'_>) -> Option<&'static Self> {
+        CAUSES.iter().find(|cause| cause.judge(waiting).is_some())
+    }
+
+    /// The judgement, if the cause applies. It is asked for every waiting pod, to find the cause,
+    /// and for the first pod of each case once more with the documents, for the steps.
+    pub(super) fn judge(&self, waiting: &WaitingPod<'_>) -> Option<Judgement> {
+        let judge = match self.code.as_str() {
+            "node-name-unbound" => node_name::judge,
+            "unbound-claim" => unbound_claim::judge,
+            "dead-mount" => dead_mount::judge,
+            "node-lost" => node_lost::judge,
+            "mislabelled-volume" => mislabelled::judge,
+            "same-disk" => same_disk::judge,
+            "second-mount" => second_mount::judge,
+            "driver-error" => driver_error::judge,
+            "attach-limit" => attach_limit::judge,
+            "no-node-for-volume" => no_node::judge,
+            "follower" => follower::judge,
+            "drain-with-co-location" => drain::judge,
+            "moved-pin" => moved_pin::judge,
+            "rollout-overlap" => rollout_overlap::judge,
+            "autoscaler" => autoscaler::judge,
+            "too-many-replicas" => replicas::judge,
+            "shared-claim" => shared_claim::judge,
+            "node-not-ready" => node_not_ready::judge,
+            "stalled" => stalled::judge,
+            "delay" => delay::judge,
+            _ => other::judge,
+        };
+        judge(waiting)
     }
 }
 
@@ -218,22 +169,29 @@ pub(super) fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> 
 
 /// Whether a controller of Kubernetes makes another pod when this one is deleted.
 pub(super) fn is_made_again(pod: &Pod) -> bool {
-    let (kind, _) = pod.workload();
-    WorkloadKind::from_name(&kind).is_some_and(|kind| kind != WorkloadKind::Pod)
+    kind_of(pod).is_some_and(|kind| kind != WorkloadKind::Pod)
+}
+
+/// The kind of workload that made a pod, if it is known.
+pub(super) fn kind_of(pod: &Pod) -> Option<WorkloadKind> {
+    WorkloadKind::from_name(&pod.workload().0)
 }
 
 /// The reference to the workload that made a pod, if its kind is known.
 fn reference(pod: &Pod) -> Option<ObjectRef> {
-    let (kind, name) = pod.workload();
-    let kind = ObjectKind::Workload(WorkloadKind::from_name(&kind)?);
-    Some(kind.reference(&pod.meta.namespace, &name))
+    let kind = ObjectKind::Workload(kind_of(pod)?);
+    Some(kind.reference(&pod.meta.namespace, &pod.workload().1))
 }
 
 /// The largest number of nodes or volumes that a message names.
 pub(super) const NAMED: usize = 5;
 
-/// The options with which a node is drained.
-pub(super) const DRAIN: [&str; 2] = ["--ignore-daemonsets", "--delete-emptydir-data"];
+/// The workload that made a pod in a sentence, such as `Deployment web`; the pod itself if nothing
+/// made it.
+pub(super) fn owner(pod: &Pod) -> String {
+    let (kind, name) = pod.workload();
+    format!("{kind} {name}")
+}
 
 /// The pod in a sentence, such as `pod web-1 of Deployment web`.
 pub(super) fn describe(pod: &Pod) -> String {
@@ -306,13 +264,18 @@ impl Admits {
     }
 }
 
-/// The page with the steps to another storage.
-const MIGRATE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/migrate.md");
-
 /// The note about storage that several nodes can use at once.
-fn another_storage(waiting: &WaitingPod<'_>) -> SuggestedAction {
-    let capabilities = command::own(waiting.index.facts.kubectl, &["capabilities"]);
-    SuggestedAction::note(&format!(
-        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{capabilities}` says which class of this cluster can give one, and {MIGRATE} has the steps."
-    ))
+fn another_storage(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    waiting.told("another-storage", Value::Null).steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_causes_are_read() {
+        let causes: Vec<Cause> = serde_saphyr::from_str(YAML).unwrap();
+        assert_eq!(causes.last().unwrap().code, "other");
+    }
 }

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::changed::{self, Changed};
-use super::rollout_overlap::{resume_first, revision, undo};
-use super::{Judgement, NAMED, SuggestedAction, describe, wanted};
+use serde_json::json;
+
+use super::changed::Changed;
+use super::rollout_overlap::{resumed, revision, undo};
+use super::{Judgement, NAMED, SuggestedAction, describe, owner, wanted};
 use crate::health::Examined;
 use crate::messages::{
     KEPT_APART, LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
 };
 use crate::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
+use engine::model::Text;
 use engine::model::live_pod::Pod;
 use engine::model::node::{Node, NodeSelector};
 use engine::model::object::{ObjectKind, ObjectRef};
@@ -50,16 +53,16 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     } else {
         ""
     };
-    let more = [
-        ("disk", disk(waiting)),
-        ("place", &waiting.used.reach.as_ref().map(place).unwrap_or_default()),
-        ("nodes", &listed(&nodes)),
-        ("taken", taken),
-        ("by-template", by_template),
-        ("columns", &columns),
-        ("cordoned", cordoned(waiting).unwrap_or_default()),
-    ];
-    let mut judgement = waiting.told(name, &more);
+    let more = json!({
+        "disk": disk(waiting),
+        "place": waiting.used.reach.as_ref().map(place),
+        "nodes": listed(&nodes),
+        "taken": taken,
+        "by-template": by_template,
+        "columns": columns,
+        "cordoned": cordoned(waiting),
+    });
+    let mut judgement = waiting.told(name, more);
     judgement.steps.extend(ways_out(waiting));
     Some(judgement)
 }
@@ -71,19 +74,17 @@ fn disk<'a>(waiting: &'a WaitingPod<'_>) -> &'a str {
 
 /// The pod must follow another one to where its volume cannot be used.
 fn no_node_for_both(waiting: &WaitingPod<'_>, columns: &str) -> Option<Judgement> {
-    let Followed { pod, node, key } = followed_elsewhere(waiting)?;
-    let (kind, name) = pod.workload();
-    let more = [
-        ("columns", columns),
-        ("disk", disk(waiting)),
-        ("place", &place(waiting.used.reach.as_ref()?)),
-        ("followed", &describe(pod)),
-        ("key", key),
-        ("there", node),
-        ("leader", &format!("{kind} {name}")),
-        ("changed", &Changed::behind(waiting.pod, waiting).display_name),
-    ];
-    Some(waiting.told("no-node-for-both", &more))
+    let (pod, node, key) = followed_elsewhere(waiting)?;
+    let more = json!({
+        "columns": columns,
+        "disk": disk(waiting),
+        "place": place(waiting.used.reach.as_ref()?),
+        "followed": describe(pod),
+        "key": key,
+        "there": node,
+        "leader": owner(pod),
+    });
+    Some(Changed::behind(waiting.pod, waiting).told(waiting, "no-node-for-both", more))
 }
 
 fn listed(nodes: &BTreeSet<&str>) -> String {
@@ -131,25 +132,12 @@ pub(super) fn nodes_of<'a>(waiting: &'a WaitingPod<'_>) -> BTreeSet<&'a str> {
 
 fn within_reach<'a>(waiting: &'a WaitingPod<'_>) -> impl Iterator<Item = &'a Node> {
     let reach = waiting.used.reach.as_ref();
-    waiting
-        .index
-        .facts
-        .objects
-        .view
-        .nodes(None)
-        .filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
+    waiting.view().nodes(None).filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
 }
 
-/// A pod that the waiting pod must follow, and that is where the volume cannot be used.
-struct Followed<'a> {
-    pod: &'a Pod,
-    node: &'a str,
-    /// The label of nodes by which the two must agree.
-    key: &'a str,
-}
-
-/// The first followed pod, if none of those that the pod may follow is where the volume is.
-fn followed_elsewhere<'a>(waiting: &'a WaitingPod<'_>) -> Option<Followed<'a>> {
+/// The first pod that the waiting pod must follow, its node, and the label of nodes by which the
+/// two must agree, if none of those that the pod may follow is where the volume is.
+fn followed_elsewhere<'a>(waiting: &'a WaitingPod<'_>) -> Option<(&'a Pod, &'a Text, &'a Text)> {
     let facts = waiting.index.facts;
     waiting.pod.template.affinity.iter().find_map(|term| {
         let selector = term.label_selector.as_ref()?;
@@ -166,11 +154,7 @@ fn followed_elsewhere<'a>(waiting: &'a WaitingPod<'_>) -> Option<Followed<'a>> {
             if domain(node).is_some_and(|value| there.contains(&value)) {
                 return None;
             }
-            elsewhere = elsewhere.or(Some(Followed {
-                pod,
-                node: &node.metadata.name,
-                key: &term.topology_key,
-            }));
+            elsewhere = elsewhere.or(Some((pod, &node.metadata.name, &term.topology_key)));
         }
         elsewhere
     })
@@ -185,13 +169,12 @@ fn excludes_all(template: &PodTemplate, waiting: &WaitingPod<'_>) -> bool {
 
 /// Whether the template of the pod, or the template of its workload now, keeps it off.
 fn shut_out(waiting: &WaitingPod<'_>) -> bool {
-    excludes_all(&waiting.pod.template, waiting)
-        || waiting.workload().is_some_and(|workload| excludes_all(&workload.template, waiting))
+    excludes_all(&waiting.pod.template, waiting) || is_put_right(waiting) == Some(false)
 }
 
-/// Whether the workload has been put right since it made the pod.
-fn is_put_right(waiting: &WaitingPod<'_>) -> bool {
-    waiting.workload().is_some_and(|workload| !excludes_all(&workload.template, waiting))
+/// Whether the workload has been put right since it made the pod, if it is known.
+fn is_put_right(waiting: &WaitingPod<'_>) -> Option<bool> {
+    waiting.workload().map(|workload| !excludes_all(&workload.template, waiting))
 }
 
 /// The ReplicaSets of a Deployment that was not put right and whose templates are right: `rollout
@@ -199,7 +182,7 @@ fn is_put_right(waiting: &WaitingPod<'_>) -> bool {
 pub(super) fn right_revisions(waiting: &WaitingPod<'_>) -> impl Iterator<Item = ObjectRef> {
     waiting
         .workload()
-        .filter(|workload| excludes_all(&workload.template, waiting))
+        .filter(|_| is_put_right(waiting) == Some(false))
         .into_iter()
         .flat_map(|workload| waiting.revisions_of(workload))
         .filter(|set| !excludes_all(&set.template, waiting))
@@ -228,9 +211,14 @@ fn ways_out(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let keys = rules_apart(waiting);
     let keeps_its_node = waiting.used.keeps_its_node();
     let name = match (shut_out(waiting), keeps_its_node, nodes_of(waiting).is_empty()) {
-        (true, ..) if is_put_right(waiting) => "template-is-right",
+        (true, ..) if is_put_right(waiting) == Some(true) => "template-is-right",
         (true, ..) => match right_revision(waiting) {
-            Some(set) => return roll_back(waiting, &set, &changed),
+            Some(set) => {
+                let which = "the newest revision that lets its pods be where the volume is";
+                let cost = "All other changes since then are taken back too.";
+                let ways = undo(waiting, &set, &changed, [which, cost]);
+                return resumed(waiting, &changed, ways);
+            }
             None => "template-keeps-off",
         },
         _ if !keys.is_empty() => "kept-apart",
@@ -245,27 +233,8 @@ fn ways_out(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     } else {
         "Another node there does not help"
     };
-    let more = [
-        ("changed", &*changed.display_name),
-        ("where", "where the volume is"),
-        ("keys", &Vec::from_iter(keys).join(", ")),
-        ("node-there", node),
-    ];
-    waiting.told(name, &more).steps
-}
-
-/// The rollback to a revision that lets the pod be where its volume is.
-fn roll_back(
-    waiting: &WaitingPod<'_>,
-    set: &ObjectRef,
-    changed: &Changed<'_>,
-) -> Vec<SuggestedAction> {
-    let which = "the newest revision that lets its pods be where the volume is";
-    let cost = "All other changes since then are taken back too.";
-    let way = undo(waiting, set, changed, [which, cost]);
-    let mut steps = changed::with_delivery_steps(waiting, vec![way]);
-    resume_first(waiting, changed, &mut steps);
-    steps
+    let more = json!({"where": "where the volume is", "keys": keys, "node-there": node});
+    changed.told(waiting, name, more).steps
 }
 
 /// A cordoned node that can reach the volume.

@@ -3,14 +3,13 @@
 //! Kubernetes cannot distinguish a machine that is off from one that is cut off and still writes:
 //! it keeps the volume attached until somebody confirms that the machine is off.
 
+use serde_json::json;
+
 use super::{Judgement, SuggestedAction, describe};
-use crate::command;
 use crate::health::{Examined, Health, SHUT_DOWN};
 use crate::span::span;
-use crate::told::when;
 use crate::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
-use engine::model::node::OUT_OF_SERVICE;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if let Some(node) = waiting.lost_node() {
@@ -23,46 +22,36 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let part = format!("is the one on which pod {} is to start, and", waiting.pod.meta.name);
     (node.health == Health::Lost && !node.out_of_service).then(|| Judgement {
         steps: steps(waiting, &node),
-        ..waiting.told("node-lost-own", &[("unheard", &unheard(&node, &part))])
+        ..waiting.told("node-lost-own", json!({"unheard": unheard(&node, &part)}))
     })
 }
 
 fn explanation(waiting: &WaitingPod<'_>, node: &Examined) -> Option<String> {
-    let name = &node.name;
     // Kubernetes has already released the volume; the driver's own message is more exact.
-    if !waiting.stays_on(name)
+    if !waiting.stays_on(&node.name)
         && waiting.shown_attachments().any(|attachment| {
-            attachment.node == *name
+            attachment.node == *node.name
                 && attachment.metadata.is_being_deleted()
                 && attachment.detach_error.is_some()
         })
     {
         return None;
     }
-    let mut users = users(waiting, node);
-    let outlook = node.outlook(waiting.index.facts);
-    if node.health == Health::Gone {
-        return Some(format!(
-            "Node {name} has the volume, and there is no such Node any more. {outlook}"
-        ));
-    }
-    if node.out_of_service {
-        let exception = users.find(|pod| stays(pod)).map_or_else(String::new, |pod| {
-            format!(
-                " But {} tolerates it and is not terminating, so that it keeps the volume.",
-                describe(pod)
-            )
-        });
-        return Some(format!("Node {name} has the volume and is lost. {outlook}{exception}"));
-    }
-    let end = match users.next() {
-        Some(_) => {
-            "Kubernetes keeps it there, as the machine may still write, until somebody acts."
-                .to_owned()
-        }
-        None => format!("No pod of it is left. {outlook}"),
+    let staying = users(waiting, node).find(|pod| stays(pod)).map(describe);
+    let name = match node.health {
+        Health::Gone => "node-gone",
+        _ if node.out_of_service && staying.is_some() => "node-off-with-pod",
+        _ if node.out_of_service => "node-off-by-taint",
+        _ if users(waiting, node).next().is_some() => "node-silent",
+        _ => "node-silent-without-pods",
     };
-    Some(format!("{} {end}", unheard(node, "has the volume and")))
+    let more = json!({
+        "there": node.name,
+        "outlook": node.outlook(waiting.index.facts),
+        "staying": staying,
+        "unheard": unheard(node, "has the volume and"),
+    });
+    Some(waiting.told(name, more).explanation)
 }
 
 /// The pods of the node that use the claim.
@@ -88,7 +77,8 @@ fn unheard(node: &Examined, part: &str) -> String {
     format!("Node {name} {part} does not answer: Ready is {ready}, and {lease}.")
 }
 
-/// The condition of [`taint_command`]. To bring the machine back costs least, so it is named first.
+/// The condition of the taint out-of-service. To bring the machine back costs least, so it is named
+/// first.
 pub(crate) fn power(node: &Examined) -> String {
     let name = &node.name;
     let known = if node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
@@ -101,30 +91,23 @@ pub(crate) fn power(node: &Examined) -> String {
     )
 }
 
-/// The command to run once the machine is off.
-pub(crate) fn taint_command(kubectl: &str, name: &str) -> String {
-    let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
-    command::line(kubectl, &["taint", "node", name, &taint])
-}
-
 fn steps(waiting: &WaitingPod<'_>, node: &Examined) -> Vec<SuggestedAction> {
     let is_given_up = node.health == Health::Gone || node.out_of_service;
     let stay = users(waiting, node).filter(|pod| stays(pod)).flat_map(|pod| {
-        let more = [("staying", pod.meta.name.as_str()), ("last", when(is_given_up))];
-        waiting.told("pod-stays", &more).steps
+        let more = json!({"staying": pod.meta.name, "last": is_given_up});
+        waiting.told("pod-stays", more).steps
     });
     if is_given_up {
         let stay: Vec<_> = stay.filter(|_| node.out_of_service).collect();
         let power = if stay.is_empty() { String::new() } else { power(node) };
-        let mut steps = waiting.told("node-given-up", &[("power", &power)]).steps;
+        let mut steps = waiting.told("node-given-up", json!({ "power": power })).steps;
         let wait = steps.pop();
         return steps.into_iter().chain(stay).chain(wait).collect();
     }
     let owner = waiting
         .owner_pod()
         .filter(|owner| users(waiting, node).any(|pod| pod.meta.name == **owner));
-    let more =
-        [("there", &*node.name), ("power", &power(node)), ("owner", owner.unwrap_or_default())];
-    let back = waiting.told("node-back", &more).steps;
-    waiting.told("node-lost", &more).steps.into_iter().chain(stay).chain(back).collect()
+    let back = waiting.told("node-back", json!({ "there": node.name })).steps;
+    let more = json!({"there": node.name, "power": power(node), "owner": owner});
+    waiting.told("node-lost", more).steps.into_iter().chain(stay).chain(back).collect()
 }

@@ -6,8 +6,7 @@
 use serde_json::json;
 
 use super::Judgement;
-use super::changed::{self, Changed};
-use crate::told::when;
+use super::changed::Changed;
 use crate::waiting_pod::WaitingPod;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::WorkloadKind;
@@ -26,32 +25,17 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         .unwrap_or(node);
     let changed = Changed::behind(waiting.pod, waiting);
     let names_it = changed.workload.is_some_and(|workload| workload.template.node_name.is_some());
-    let by_selector = json!({"nodeName": null, "nodeSelector": {HOSTNAME: hostname}});
     let is_patched = names_it
         && matches!(changed.kind, Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet));
-    let more = [
-        ("by-hand", when(!is_patched)),
-        ("changed", &*changed.display_name),
-        ("hostname", hostname),
-    ];
-    let mut judgement = waiting.told("node-name-unbound", &more);
+    let unready = changed.kind == Some(WorkloadKind::StatefulSet);
+    let more = json!({
+        "by-hand": !is_patched,
+        "hostname": hostname,
+        "unready": unready.then_some(&waiting.pod.meta.name),
+    });
+    let mut judgement = changed.told(waiting, "node-name-unbound", more.clone());
     if is_patched {
-        let patch =
-            waiting.patch(&changed.name, &json!({"spec": {"template": {"spec": by_selector}}}));
-        // A StatefulSet does not replace a pod that never became ready.
-        let command = match changed.kind {
-            Some(WorkloadKind::StatefulSet) => {
-                format!("{patch} && {}", waiting.delete(waiting.pod))
-            }
-            _ => patch,
-        };
-        let way = changed.change(
-            command,
-            &format!(
-                "Nothing stops. The pods still go to node {node}, by a nodeSelector and through the scheduler, which binds the claim there."
-            ),
-        );
-        judgement.steps.extend(changed::with_delivery_steps(waiting, vec![way]));
+        judgement.steps.extend(changed.ways_out(waiting, "node-by-selector", more));
     }
     Some(judgement)
 }

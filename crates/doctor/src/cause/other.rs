@@ -1,20 +1,20 @@
 //! No other cause applies: the message of Kubernetes is passed on unchanged.
 
+use serde_json::json;
+
 use super::Judgement;
 use crate::messages::KUBELET_WAITS;
-use crate::told::when;
 use crate::waiting_pod::WaitingPod;
 use engine::model::claim::ClaimPhase;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let words = waiting.words();
-    let is_of_kubelet = words.is_none_or(|said| KUBELET_WAITS.is_in(said));
-    let more = [
-        ("whereabouts", &*whereabouts(waiting)),
-        ("said", words.unwrap_or_default().trim().trim_end_matches('.')),
-        ("of-kubelet", when(is_of_kubelet)),
-    ];
-    Some(waiting.told(if words.is_some() { "other" } else { "other-unsaid" }, &more))
+    let more = json!({
+        "whereabouts": whereabouts(waiting),
+        "said": words.map(|said| said.trim().trim_end_matches('.')),
+        "of-kubelet": words.is_none_or(|said| KUBELET_WAITS.is_in(said)),
+    });
+    Some(waiting.told(if words.is_some() { "other" } else { "other-unsaid" }, more))
 }
 
 /// Describes how far the volume has come.

@@ -4,9 +4,11 @@
 //! stops the old one: neither moves again. Other controllers that roll out ReplicaSets, such as
 //! Argo's Rollout, do the same.
 
+use serde_json::{Value, json};
+
 use super::changed::{self, Changed, Way};
 use super::{
-    Judgement, Purpose, SuggestedAction, another_storage, describe, limit, reference, whereabouts,
+    Judgement, Purpose, SuggestedAction, describe, kind_of, limit, reference, whereabouts,
 };
 use crate::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
@@ -39,8 +41,7 @@ pub(super) fn rolled_out(waiting: &WaitingPod<'_>) -> String {
 
 /// The pod of another revision that has the volume and is kept until the new one is ready.
 pub(super) fn old_pod<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
-    let (kind, _) = waiting.pod.workload();
-    if kind != WorkloadKind::Deployment.name() {
+    if kind_of(waiting.pod) != Some(WorkloadKind::Deployment) {
         return of_the_same_owner(waiting);
     }
     let own = waiting.pod.revision();
@@ -87,36 +88,34 @@ pub(super) fn end_rollout(waiting: &WaitingPod<'_>, old: &Pod) -> Vec<SuggestedA
             undo(waiting, &set, &changed, ["the revision that runs", cost])
         })
         .into_iter()
+        .flatten()
         .chain(other_strategies(waiting, &changed).unwrap_or_default());
-    let mut steps = changed::with_delivery_steps(waiting, ways.collect());
-    resume_first(waiting, &changed, &mut steps);
-    steps
+    resumed(waiting, &changed, ways.collect())
 }
 
-/// Adds the step without which nothing changes what a paused Deployment runs.
-pub(super) fn resume_first(
+/// The ways out with the steps around them, also the one without which nothing changes what a
+/// paused Deployment runs.
+pub(super) fn resumed(
     waiting: &WaitingPod<'_>,
     changed: &Changed<'_>,
-    steps: &mut Vec<SuggestedAction>,
-) {
+    ways: Vec<Way<'_>>,
+) -> Vec<SuggestedAction> {
+    let mut steps = changed::with_delivery_steps(waiting, ways);
     if waiting.workload().is_some_and(|workload| workload.paused) {
         // If the manifest pauses the Deployment, its delivery would pause it again and must be
         // suspended first.
         let suspended = steps.iter().take_while(|step| step.purpose == Purpose::Before);
         // A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
         // `pkg/polymorphichelpers/rollback.go`) and rolls nothing out.
-        let more = [("target", &*changed.name), ("changed", &changed.display_name)];
         let at = suspended.count();
-        steps.splice(at..at, waiting.told("paused", &more).steps);
+        steps.splice(at..at, changed.told(waiting, "paused", Value::Null).steps);
     }
+    steps
 }
 
 /// The annotation with which the Deployment controller numbers the ReplicaSets
 /// (`RevisionAnnotation` in `pkg/controller/deployment/util`).
 const REVISION: &str = "deployment.kubernetes.io/revision";
-
-/// The output format that shows only that annotation.
-const REVISION_PATH: &str = r"jsonpath={.metadata.annotations.deployment\.kubernetes\.io/revision}";
 
 /// The number of the revision whose pods this ReplicaSet makes.
 pub(super) fn revision(waiting: &WaitingPod<'_>, replica_set: &ObjectRef) -> Option<u64> {
@@ -133,33 +132,18 @@ pub(super) fn undo<'a>(
     replica_set: &ObjectRef,
     changed: &'a Changed<'_>,
     [which, cost]: [&str; 2],
-) -> Way<'a> {
-    let undo = |number: &str| waiting.in_namespace(&["rollout", "undo", &changed.name, number]);
-    let (command, back) = match revision(waiting, replica_set) {
-        Some(number) => (undo(&format!("--to-revision={number}")), format!(" (number {number})")),
-        None => {
-            let set = format!("replicaset/{}", replica_set.name);
-            let look = waiting.in_namespace(&["get", &set, "-o", REVISION_PATH]);
-            (
-                format!("{}=\"$({look})\"", undo("--to-revision")),
-                "; its number could not be read here, so the command asks for it".to_owned(),
-            )
-        }
-    };
-    changed.change(
-        command,
-        &format!("Nothing stops. The Deployment is taken back to {which}{back}. {cost}"),
-    )
+) -> Vec<Way<'a>> {
+    let number = revision(waiting, replica_set);
+    let more = json!({"number": number, "set": replica_set.name, "which": which, "cost": cost});
+    changed.ways(waiting, "undo", more)
 }
 
 /// The ReplicaSet of a Deployment's pod. Its name consists of the Deployment's name and the pod's
 /// hash.
 pub(super) fn replica_set(pod: &Pod) -> Option<ObjectRef> {
-    let (kind, name) = pod.workload();
-    let hash = pod.revision()?;
-    let set = ObjectKind::Workload(WorkloadKind::ReplicaSet);
-    let is_deployment = kind == WorkloadKind::Deployment.name();
-    is_deployment.then(|| set.reference(&pod.meta.namespace, &format!("{name}-{hash}")))
+    let hash = pod.revision().filter(|_| kind_of(pod) == Some(WorkloadKind::Deployment))?;
+    let name = format!("{}-{hash}", pod.workload().1);
+    Some(ObjectKind::Workload(WorkloadKind::ReplicaSet).reference(&pod.meta.namespace, &name))
 }
 
 /// The strategies that stop the old pod first.
@@ -175,12 +159,10 @@ fn other_strategies<'a>(
         .filter(|remedy| remedy.suits(codes::ROLLING_UPDATE_OVERLAP, workload.kind))
         .filter_map(|remedy| {
             let patch = serde_json::to_string(&remedy.patch(workload, document, None)?).ok()?;
-            Some(changed.change(
-                waiting.in_namespace(&["patch", &changed.name, "--type=json", "-p", &patch]),
-                &format!("The rollout goes on. {}", remedy.cost),
-            ))
+            let more = json!({"patch": patch, "cost": remedy.cost});
+            Some(changed.ways(waiting, "another-strategy", more))
         });
-    Some(ways.collect())
+    Some(ways.flatten().collect())
 }
 
 /// The steps for another controller that rolls out ReplicaSets. `status.abort` takes Argo's Rollout
@@ -189,12 +171,5 @@ fn other_strategies<'a>(
 fn of_another_controller(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<SuggestedAction> {
     let is_rollout = waiting.workload().and_then(changed::rollout).is_some();
     let name = if is_rollout { "rollout-of-argo" } else { "rollout-of-another" };
-    let more = [
-        ("target", &*changed.name),
-        ("changed", &changed.display_name),
-        ("rolled-out", &rolled_out(waiting)),
-    ];
-    let mut steps = waiting.told(name, &more).steps;
-    steps.push(another_storage(waiting));
-    steps
+    changed.told(waiting, name, json!({"rolled-out": rolled_out(waiting)})).steps
 }

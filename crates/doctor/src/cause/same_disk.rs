@@ -3,36 +3,31 @@
 //! The attach-detach controller identifies a disk by driver and volumeHandle
 //! (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util`), so it treats the two volumes as one.
 
+use serde_json::{Value, json};
+
 use super::Judgement;
 use crate::messages::IN_ANOTHER_NAMESPACE;
 use crate::waiting_pod::WaitingPod;
+use engine::model::Text;
 use engine::model::live_pod::Pod;
 use engine::model::volume::Volume;
 use engine::model::volume_attachment::VolumeAttachment;
 
-/// The other PersistentVolume of the disk, a pod that uses it, and its attachment.
-struct Twin<'a> {
-    volume: &'a Volume,
-    pod: Option<&'a Pod>,
-    attachment: Option<&'a VolumeAttachment>,
-}
-
-/// The twin whose users are on another node than the waiting pod.
-fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
+/// The other PersistentVolume of the disk, whose users are on another node than the waiting pod, a
+/// pod that uses it, and its attachment.
+fn twin<'a>(
+    waiting: &WaitingPod<'a>,
+) -> Option<(&'a Volume, Option<&'a Pod>, Option<&'a VolumeAttachment>)> {
     if !waiting.is_attached() {
         return None;
     }
-    let view = waiting.view();
-    let own = view.volume(waiting.volume.as_deref()?).found()?;
-    view.twins(own).into_iter().find_map(|volume| {
+    waiting.view().twins(waiting.found_volume()?).into_iter().find_map(|volume| {
         let index = waiting.index;
         let pod = volume
             .spec
             .claim_ref
-            .as_ref()
-            .map(|claim| index.users(&claim.namespace, &claim.name))
-            .unwrap_or_default()
             .iter()
+            .flat_map(|claim| index.users(&claim.namespace, &claim.name))
             .copied()
             .find(|pod| pod.is_living() && (pod.mounted || pod.phase == "Running"));
         let attachment = index
@@ -40,17 +35,17 @@ fn twin<'a>(waiting: &WaitingPod<'a>) -> Option<Twin<'a>> {
             .iter()
             .copied()
             .find(|attachment| attachment.attached);
-        let elsewhere = |node: &engine::model::Text| waiting.pod.node.as_ref() != Some(node);
+        let elsewhere = |node: &Text| waiting.pod.node.as_ref() != Some(node);
         let is_elsewhere = attachment.is_some_and(|attachment| elsewhere(&attachment.node))
             || pod.is_some_and(|pod| pod.node.as_ref().is_some_and(elsewhere));
-        is_elsewhere.then_some(Twin { volume, pod, attachment })
+        is_elsewhere.then_some((volume, pod, attachment))
     })
 }
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let Some(Twin { volume: twin, pod, attachment }) = twin(waiting) else {
+    let Some((twin, pod, attachment)) = twin(waiting) else {
         let is_it = waiting.holders.is_empty() && waiting.is_said(IN_ANOTHER_NAMESPACE);
-        return is_it.then(|| waiting.told("same-disk-elsewhere", &[]));
+        return is_it.then(|| waiting.told("same-disk-elsewhere", Value::Null));
     };
     let claim = twin.spec.claim_ref.as_ref();
     let claimed = claim.map(|claim| format!(" of claim {}/{}", claim.namespace, claim.name));
@@ -61,13 +56,13 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let node = attachment
         .map(|attachment| attachment.node.as_str())
         .or(pod.and_then(|pod| pod.node.as_deref()));
-    let more = [
-        ("twin", &*twin.metadata.name),
-        ("claimed", &claimed.unwrap_or_default()),
-        ("driver-of-twin", twin.csi_driver().unwrap_or_default()),
-        ("handle", &twin.spec.handle),
-        ("used", &used),
-        ("there", node.unwrap_or("that is not known")),
-    ];
-    Some(waiting.told("same-disk", &more))
+    let more = json!({
+        "twin": twin.metadata.name,
+        "claimed": claimed,
+        "driver-of-twin": twin.csi_driver(),
+        "handle": twin.spec.handle,
+        "used": used,
+        "there": node.unwrap_or("that is not known"),
+    });
+    Some(waiting.told("same-disk", more))
 }

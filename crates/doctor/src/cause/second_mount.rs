@@ -1,5 +1,7 @@
 //! The driver refuses to mount the volume for a second pod, even on the same node.
 
+use serde_json::json;
+
 use super::{Judgement, describe, exclusive_use};
 use crate::waiting_pod::WaitingPod;
 
@@ -11,7 +13,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         Some(other) => format!("{} on the same node has it", describe(other)),
         None => "something on that node still has it".to_owned(),
     };
-    let refused = waiting.told("second-mount", &[("other", &other)]);
+    let refused = waiting.told("second-mount", json!({ "other": other }));
     Some(match exclusive_use(waiting) {
         Some(Judgement { explanation, steps }) => {
             Judgement { explanation: format!("{} {explanation}", refused.explanation), steps }

@@ -9,8 +9,9 @@ use super::{
 };
 use crate::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
+use engine::model::Text;
+use engine::model::autoscaler::Autoscaler;
 use engine::model::live_pod::Pod;
-use engine::model::metadata::KEDA_PAUSED_REPLICAS;
 use engine::model::pod::HOSTNAME;
 use engine::model::workload::{Workload, WorkloadKind};
 
@@ -35,7 +36,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         );
         ways.extend(stop(waiting, waiting.pod, &own, &cost));
     }
-    ways.extend(together(waiting, other, &own, &theirs));
+    ways.extend(together(waiting, other, &own, &theirs).unwrap_or_default());
     if !owns(other) {
         let cost = format!(
             "{} stops, and {} gets the volume once it is gone.",
@@ -46,17 +47,15 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let mut steps = changed::with_delivery_steps(waiting, ways);
     for changed in [&own, &theirs] {
         if changed.kind.is_none() && !changed.scales() {
-            steps
-                .extend(waiting.told("owner-unknown", &[("changed", &changed.display_name)]).steps);
+            steps.extend(changed.told(waiting, "owner-unknown", Value::Null).steps);
         }
     }
     match owner {
         Some(owner) => {
             let loser = if owns(other) { &own } else { &theirs };
-            let more = [("owner", owner), ("loser", &loser.display_name)];
-            steps.extend(waiting.told("claim-of-pod", &more).steps);
+            steps.extend(loser.told(waiting, "claim-of-pod", json!({ "owner": owner })).steps);
         }
-        None => steps.push(another_storage(waiting)),
+        None => steps.extend(another_storage(waiting)),
     }
     Some(Judgement { explanation, steps })
 }
@@ -68,57 +67,33 @@ fn stop<'a>(
     pod: &Pod,
     changed: &'a Changed<'_>,
     cost: &str,
-) -> Option<Way<'a>> {
-    if let Some(target) = scaled_object_of(waiting, pod) {
-        let pause = format!("{KEDA_PAUSED_REPLICAS}=0");
-        let resume =
-            waiting.in_namespace(&["annotate", &target, &format!("{KEDA_PAUSED_REPLICAS}-")]);
-        return Some(changed.change(
-            waiting.in_namespace(&["annotate", &target, &pause, "--overwrite"]),
-            &format!(
-                "{cost} KEDA would scale it up from 0 again, and is paused there until `{resume}`."
-            ),
-        ));
+) -> Vec<Way<'a>> {
+    let scaled_object = scaled_object_of(waiting, pod);
+    let name = match changed.kind {
+        _ if scaled_object.is_some() => "stop-scaled-object",
+        _ if changed.scales() => "stop-pods",
+        Some(WorkloadKind::Job) => "stop-job",
+        Some(WorkloadKind::CronJob) => "stop-run",
+        Some(WorkloadKind::Pod) if pod.meta.controller.is_none() => "stop-pod",
+        _ => return Vec::new(),
+    };
+    let more = json!({
+        "cost": cost,
+        "scaled-object": scaled_object,
+        "blocked": scale::blocked(waiting, pod, 0),
+        "run": WaitingPod::target_of(pod),
+    });
+    let mut ways = changed.ways(waiting, name, more);
+    if name == "stop-run" {
+        ways.iter_mut().for_each(|way| way.changed = None);
     }
-    Some(match changed.kind {
-        _ if changed.scales() => changed.change(scale::command(waiting, changed, pod, 0), cost),
-        Some(WorkloadKind::Job) => {
-            let suspend = |suspend: bool| {
-                let patch = json!({"spec": {"suspend": suspend}});
-                waiting.patch(&changed.name, &patch)
-            };
-            changed.change(
-                suspend(true),
-                &format!(
-                    "{cost} It starts again with `{}`, once nobody else has the volume.",
-                    suspend(false)
-                ),
-            )
-        }
-        // A suspended Job would still count as active, and with `concurrencyPolicy: Forbid` the
-        // CronJob would start no other (`syncCronJob` in
-        // `pkg/controller/cronjob/cronjob_controllerv2.go`).
-        Some(WorkloadKind::CronJob) => Way::of(
-            waiting.in_namespace(&["delete", &WaitingPod::target_of(pod)]),
-            &format!("{cost} This run is lost, and the next one starts when it is due."),
-        ),
-        Some(WorkloadKind::Pod) if pod.meta.controller.is_none() => {
-            let lost = format!("{cost} Nothing makes that pod again: keep its manifest first.");
-            changed.change(waiting.delete(pod), &lost)
-        }
-        _ => return None,
-    })
+    ways
 }
 
-/// The ScaledObject of KEDA that scales the workload of a pod, as kubectl takes it.
-fn scaled_object_of(waiting: &WaitingPod<'_>, pod: &Pod) -> Option<String> {
-    let workload = waiting.workload_of(pod)?;
-    waiting
-        .view()
-        .autoscalers(workload)
-        .into_iter()
-        .find_map(|autoscaler| autoscaler.scaled_object())
-        .map(|name| changed::scaled_object(name))
+/// The ScaledObject of KEDA that scales the workload of a pod.
+fn scaled_object_of<'a>(waiting: &WaitingPod<'a>, pod: &Pod) -> Option<&'a Text> {
+    let autoscalers = waiting.view().autoscalers(waiting.workload_of(pod)?);
+    autoscalers.into_iter().find_map(Autoscaler::scaled_object)
 }
 
 /// The way out that adds affinity: the pods of the waiting workload follow those that have the
@@ -128,8 +103,8 @@ fn together<'a>(
     other: &Pod,
     own: &'a Changed<'_>,
     theirs: &Changed<'_>,
-) -> Option<Way<'a>> {
-    let Replacement { old, starts } = replacement(own, waiting.pod)?;
+) -> Option<Vec<Way<'a>>> {
+    let (old, starts) = replacement(own, waiting.pod)?;
     let already = !own.workload?.template.affinity.is_empty();
     let for_one_pod = matches!(waiting.used.attach_constraint, AttachConstraint::SinglePod)
         || waiting.refuses_second_mount();
@@ -148,32 +123,28 @@ fn together<'a>(
     }});
     let pods = own.kind?.pod_spec_path().rsplit('.');
     let mut spec = json!({ "affinity": affinity });
-    let mut recreated = String::new();
+    let mut nowhere_else = "nowhere else.".to_owned();
     if admits == Admits::WithoutSelector {
         spec["nodeSelector"] = Value::Null;
-        recreated.push_str(" Its nodeSelector, which keeps it off that node, is removed.");
+        nowhere_else.push_str(" Its nodeSelector, which keeps it off that node, is removed.");
     }
     let mut patch = pods.fold(spec, |inner, field| json!({ field: inner }));
     if own.workload.is_some_and(surges) {
         // Without this, a new pod could follow another pod than the old one did.
         patch["spec"]["strategy"] = json!({"type": "Recreate", "rollingUpdate": null});
-        recreated += &format!(
+        nowhere_else += &format!(
             " Its strategy becomes Recreate: {} stops before each of its rollouts starts the new pod.",
             own.display_name
         );
     }
-    let patch = waiting.patch(&own.name, &patch);
-    let command = match old {
-        Some(old) => format!("{patch} && {}", waiting.in_namespace(&["delete", &old])),
-        None => patch,
-    };
-    Some(own.change(
-        command,
-        &format!(
-            "Both run, on one node: {} {starts} where {} runs, if that node has room for it, and nowhere else.{recreated}",
-            own.display_name, theirs.display_name
-        ),
-    ))
+    let more = json!({
+        "patch": patch,
+        "old": old,
+        "starts": starts,
+        "theirs": theirs.display_name,
+        "nowhere-else": nowhere_else,
+    });
+    Some(own.ways(waiting, "together", more))
 }
 
 /// Whether a rollout starts a new pod before it stops an old one.
@@ -182,27 +153,19 @@ fn surges(workload: &Workload) -> bool {
         && workload.strategy.room(workload.replicas).is_some_and(|room| room.surge > 0)
 }
 
-/// The way in which pods of a changed template replace the waiting ones.
-struct Replacement {
-    /// The object that must be deleted first.
-    old: Option<String>,
-    /// What the workload does then, for a sentence.
-    starts: &'static str,
-}
-
-/// The replacement of the waiting pods, if there is one. A StatefulSet does not replace a pod that is
-/// not ready (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and a Job
-/// keeps the template with which it was created.
-fn replacement(own: &Changed<'_>, pod: &Pod) -> Option<Replacement> {
-    let (old, starts) = match own.kind? {
+/// How pods of a changed template replace the waiting ones, if they do: the object that must be
+/// deleted first, and what the workload does then, for a sentence. A StatefulSet does not replace a
+/// pod that is not ready (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`),
+/// and a Job keeps the template with which it was created.
+fn replacement(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static str)> {
+    Some(match own.kind? {
         WorkloadKind::Deployment => (None, "restarts"),
         WorkloadKind::StatefulSet => (Some(format!("pod/{}", pod.meta.name)), "restarts"),
         WorkloadKind::CronJob => {
             (Some(WaitingPod::target_of(pod)), "is given up, and the next run starts")
         }
         _ => return None,
-    };
-    Some(Replacement { old, starts })
+    })
 }
 
 /// A label selector for the pods that have the volume. It must still match after the next upgrade:

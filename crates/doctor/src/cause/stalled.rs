@@ -2,6 +2,8 @@
 //!
 //! This resembles `delay`, but the time for a delay is over.
 
+use serde_json::{Value, json};
+
 use super::delay::{FORCED, SLOW};
 use super::{Judgement, describe};
 use crate::health::{Examined, Health};
@@ -25,14 +27,14 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
                     " Node {node} is not Ready: its kubelet may end no pod before that is mended."
                 )
             });
-        let more = [
-            ("holder", &*describe(pod)),
-            ("holding", &pod.meta.name),
-            ("late", &span(late)),
-            ("unready", &unready.unwrap_or_default()),
-            ("next", next),
-        ];
-        return Some(waiting.told("stalled-pod", &more));
+        let more = json!({
+            "holder": describe(pod),
+            "holding": pod.meta.name,
+            "late": span(late),
+            "unready": unready,
+            "next": next,
+        });
+        return Some(waiting.told("stalled-pod", more));
     }
     if !waiting.holders.is_empty() {
         return None;
@@ -47,22 +49,23 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         } else {
             "attach the volume to"
         };
-        let more = [
-            ("since", &*span(for_seconds)),
-            ("verb", verb),
-            ("there", &attachment.node),
-            ("attachment", &attachment.metadata.name),
-        ];
-        return Some(waiting.told("stalled-driver", &more));
+        let more = json!({
+            "since": span(for_seconds),
+            "verb": verb,
+            "there": attachment.node,
+            "attachment": attachment.metadata.name,
+        });
+        return Some(waiting.told("stalled-driver", more));
     }
     let waited = waiting.waited()?;
     if waited > SLOW && is_attached_by_nobody(waiting) {
-        return Some(waiting.told("stalled-unattached", &[]));
+        return Some(waiting.told("stalled-unattached", Value::Null));
     }
     // Nodes that keep a volume that none of their pods uses.
+    let is_used = |node| waiting.users().any(|user| user.node.as_ref() == Some(node));
     waiting
         .foreign_attachments()
-        .filter(|attachment| attachment.is_settled() && !is_used(waiting, attachment))
+        .filter(|attachment| attachment.is_settled() && !is_used(&attachment.node))
         .find_map(|attachment| never_detached(waiting, &attachment.node, waited))
 }
 
@@ -75,7 +78,7 @@ fn never_detached(waiting: &WaitingPod<'_>, node: &str, waited: i64) -> Option<J
         _ => return None,
     };
     let outlook = examined.outlook(waiting.index.facts);
-    Some(waiting.told(name, &[("there", node), ("outlook", outlook)]))
+    Some(waiting.told(name, json!({"there": node, "outlook": outlook})))
 }
 
 /// The number of seconds for which the driver has reported nothing of the attachment, if that is
@@ -88,20 +91,14 @@ fn silent(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> Option<i64
         (None, false) => meta.created()?,
         (None, true) => return None,
     };
-    let for_seconds = waiting.index.facts.now.as_second() - since.as_second();
+    let for_seconds = waiting.index.since(since);
     (for_seconds > SLOW && !is_reported).then_some(for_seconds)
 }
 
 /// Whether the volume has no attachment, although all attachments can be seen.
 fn is_attached_by_nobody(waiting: &WaitingPod<'_>) -> bool {
-    waiting.is_csi()
+    waiting.has_known_attachments()
         && waiting.is_attached()
-        && waiting.index.facts.observed.has_read("volumeattachments")
         && waiting.shown_attachments().next().is_none()
         && waiting.pod.node.is_some()
-}
-
-/// Whether a pod on the node of the attachment uses the volume.
-fn is_used(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> bool {
-    waiting.users().any(|user| user.node.as_ref() == Some(&attachment.node))
 }

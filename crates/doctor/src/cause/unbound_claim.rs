@@ -1,8 +1,9 @@
 //! The claim has no volume, so its pod cannot start.
 
+use serde_json::{Value, json};
+
 use super::{Judgement, delay};
 use crate::messages::{self, CLAIM_ENDS, NO_PLACE};
-use crate::told::when;
 use crate::waiting_pod::WaitingPod;
 use engine::model::claim::ClaimPhase;
 use engine::model::event::Event;
@@ -11,13 +12,13 @@ use engine::model::volume::Volume;
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let found = waiting.found_claim();
     if found.is_some_and(|found| found.metadata.is_being_deleted()) && waiting.is_said(CLAIM_ENDS) {
-        return Some(waiting.told("claim-ends", &[]));
+        return Some(waiting.told("claim-ends", Value::Null));
     }
     if !waiting.has_no_volume() || !waiting.is_certain {
         return None;
     }
     let Some(found) = found else {
-        return Some(waiting.told("claim-missing", &[]));
+        return Some(waiting.told("claim-missing", Value::Null));
     };
     if waiting.volume.is_none() {
         return unprovisioned(waiting);
@@ -33,7 +34,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     }
     let was_bound = is_lost(waiting) || !found.status.access_modes.is_empty();
     let name = if was_bound { "claim-of-lost-volume" } else { "claim-of-no-volume" };
-    Some(waiting.told(name, &[]))
+    Some(waiting.told(name, Value::Null))
 }
 
 /// The claim requests no volume by name.
@@ -54,14 +55,14 @@ fn unprovisioned(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     };
     let said = no_place.or(event.map(|event| event.message.as_str()));
     let advice = said.and_then(|said| messages::advice(said, "unbound-claim"));
-    let more = [
-        ("reason", &*reason),
-        ("provisioned", when(no_place.is_none())),
-        ("advice", &advice.unwrap_or_default()),
-        ("silent", when(said.is_none())),
-        ("source", &source(waiting).unwrap_or_default()),
-    ];
-    Some(waiting.told("unbound-claim", &more))
+    let more = json!({
+        "reason": reason,
+        "provisioned": no_place.is_none(),
+        "advice": advice,
+        "silent": said.is_none(),
+        "source": source(waiting),
+    });
+    Some(waiting.told("unbound-claim", more))
 }
 
 /// The claim requests a volume that belongs to another claim.
@@ -78,7 +79,7 @@ fn of_another(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
         }
         None => ("claim-of-taken-volume", "another claim".to_owned()),
     };
-    waiting.told(name, &[("owner", &owner), ("lost", when(is_lost(waiting)))])
+    waiting.told(name, json!({"owner": owner, "lost": is_lost(waiting)}))
 }
 
 /// The claim requests this volume, but is not bound to it.
@@ -97,7 +98,7 @@ fn wrong_volume(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
         _ if is_lost => "claim-lost",
         _ => "claim-does-not-fit",
     };
-    waiting.told(name, &[("reason", &reason), ("lost", when(is_lost))])
+    waiting.told(name, json!({"reason": reason, "lost": is_lost}))
 }
 
 /// Whether the claim was once bound, but no longer is.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::cause::Documents;
+use super::cause::{Documents, kind_of};
 use super::health::{Examined, Health};
 use super::index::Index;
 use super::messages::{
@@ -245,18 +245,13 @@ impl<'a> WaitingPod<'a> {
     /// volume's access modes promise it.
     pub(super) fn mislabelled(&self) -> Option<&'a VolumeAttachment> {
         let refused = self.refusal().or(self.said)?;
-        self.attachments
-            .iter()
-            .copied()
-            .find(|attachment| {
-                attachment.is_settled() && self.pod.node.as_ref() != Some(&attachment.node)
-            })
-            .filter(|_| {
-                matches!(
-                    self.used.attach_constraint,
-                    AttachConstraint::Free | AttachConstraint::Driver(_)
-                ) && ATTACHED_ELSEWHERE.is_in(refused)
-            })
+        let is_promised = matches!(
+            self.used.attach_constraint,
+            AttachConstraint::Free | AttachConstraint::Driver(_)
+        );
+        self.other_attachments().find(|attachment| {
+            is_promised && attachment.is_settled() && ATTACHED_ELSEWHERE.is_in(refused)
+        })
     }
 
     /// Whether the driver refuses to mount the volume twice on one node.
@@ -280,6 +275,11 @@ impl<'a> WaitingPod<'a> {
         self.view().claim(namespace, self.claim).found()
     }
 
+    /// The volume, if it can be seen.
+    pub(super) fn found_volume(&self) -> Option<&'a Volume> {
+        self.view().volume(self.volume.as_deref()?).found()
+    }
+
     /// The class of the claim, if both can be seen.
     pub(super) fn storage_class(&self) -> Option<&'a StorageClass> {
         binding::class_of(self.found_claim()?, self.index.facts.objects).ok()
@@ -296,7 +296,7 @@ impl<'a> WaitingPod<'a> {
     /// earlier claim of the same name.
     pub(super) fn volume_of_another_claim(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
-        let volume = self.view().volume(self.volume.as_deref()?).found()?;
+        let volume = self.found_volume()?;
         let owner = volume.spec.claim_ref.as_ref()?;
         let is_own = owner.namespace == claim.metadata.namespace
             && owner.name == claim.metadata.name
@@ -310,10 +310,7 @@ impl<'a> WaitingPod<'a> {
     /// is not bound to it.
     pub(super) fn unbound_volume(&self) -> Option<&'a Volume> {
         let claim = self.found_claim()?;
-        self.view()
-            .volume(self.volume.as_deref()?)
-            .found()
-            .filter(|_| claim.status.phase != ClaimPhase::Other)
+        self.found_volume().filter(|_| claim.status.phase != ClaimPhase::Other)
     }
 
     /// Whether the claim gets its volume only once the scheduler has chosen a node for the pod.
@@ -349,15 +346,13 @@ impl<'a> WaitingPod<'a> {
 
     /// The number of seconds for which the pod has waited, if that is known.
     pub(super) fn waited(&self) -> Option<i64> {
-        let now = self.index.facts.now.as_second();
-        Some(now - self.pod.waits_since()?.as_second())
+        self.pod.waits_since().map(|since| self.index.since(since))
     }
 
     /// The number of seconds by which the pod is overdue, if it is.
     fn overdue(&self, pod: &Pod) -> Option<i64> {
-        let due = pod.meta.deletion_timestamp?;
-        let late = self.index.facts.now.as_second() - due.as_second();
-        (late > OVERDUE).then_some(late)
+        let late = pod.meta.deletion_timestamp.map(|due| self.index.since(due));
+        late.filter(|late| *late > OVERDUE)
     }
 
     /// Whether its pod affinity selects pods like itself and no such pod has the volume any more:
@@ -366,19 +361,18 @@ impl<'a> WaitingPod<'a> {
         self.users().next().is_none()
             && self.pod.node.is_none()
             && self.is_said(NO_POD_TO_FOLLOW)
-            && self.workload().is_some_and(|workload| self.matches_itself(workload))
+            && self.matches_itself()
     }
 
     /// Whether pods of the workload match the affinity of its template, so that the first of them
     /// may run on any node.
-    pub(super) fn matches_itself(&self, workload: &Workload) -> bool {
+    pub(super) fn matches_itself(&self) -> bool {
         let facts = self.index.facts.objects;
-        workload.kind != WorkloadKind::Pod
-            && workload
-                .template
-                .affinity
-                .iter()
-                .all(|term| affinity::matches_itself(term, workload, facts))
+        self.workload().is_some_and(|workload| {
+            let mut terms = workload.template.affinity.iter();
+            workload.kind != WorkloadKind::Pod
+                && terms.all(|term| affinity::matches_itself(term, workload, facts))
+        })
     }
 
     /// Whether the driver attaches its volumes. A single-pod volume may belong to a driver that
@@ -388,11 +382,10 @@ impl<'a> WaitingPod<'a> {
         !matches!(attach, Attach::NotRequired { .. })
     }
 
-    pub(super) fn is_csi(&self) -> bool {
-        self.volume
-            .as_deref()
-            .and_then(|name| self.view().volume(name).found())
-            .is_some_and(|volume| volume.csi_driver().is_some())
+    /// Whether the volume has a VolumeAttachment that can be seen wherever it is attached.
+    pub(super) fn has_known_attachments(&self) -> bool {
+        self.found_volume().is_some_and(|volume| volume.csi_driver().is_some())
+            && self.index.facts.observed.has_read("volumeattachments")
     }
 
     /// The name of the driver for sentences.
@@ -424,11 +417,12 @@ impl<'a> WaitingPod<'a> {
     /// The attachments to other nodes, if they are in the way.
     pub(super) fn foreign_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
         let is_exclusive = self.is_for_one_node();
+        self.other_attachments().filter(move |_| is_exclusive)
+    }
+
+    fn other_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
         let own = self.pod.node.as_ref();
-        self.attachments
-            .iter()
-            .copied()
-            .filter(move |attachment| is_exclusive && own != Some(&attachment.node))
+        self.attachments.iter().copied().filter(move |attachment| own != Some(&attachment.node))
     }
 
     /// The other pods that have the volume and are not terminating.
@@ -503,10 +497,8 @@ impl<'a> WaitingPod<'a> {
 
     /// The workload that made a pod of the same namespace.
     pub(super) fn workload_of(&self, pod: &Pod) -> Option<&'a Workload> {
-        let (kind, name) = pod.workload();
-        let kind = WorkloadKind::from_name(&kind)?;
-        let namespace = &pod.meta.namespace;
-        self.view().workload(kind, namespace, &name).found()
+        let (_, name) = pod.workload();
+        self.view().workload(kind_of(pod)?, &pod.meta.namespace, &name).found()
     }
 
     /// The ReplicaSets of a Deployment whose pods use the claim.
@@ -534,26 +526,5 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn target_of(pod: &Pod) -> String {
         let (kind, name) = pod.workload();
         format!("{}/{name}", kind.to_lowercase())
-    }
-
-    /// A kubectl command in the pod's namespace.
-    pub(super) fn in_namespace(&self, arguments: &[&str]) -> String {
-        let namespace = ["-n", self.pod.meta.namespace.as_str()];
-        self.kubectl(&[&namespace, arguments].concat())
-    }
-
-    /// A command that merges `patch` into an object of the pod's namespace.
-    pub(super) fn patch(&self, name: &str, patch: &Value) -> String {
-        self.in_namespace(&["patch", name, "--type=merge", "-p", &patch.to_string()])
-    }
-
-    /// A command that deletes `pod`, which is in the same namespace.
-    pub(super) fn delete(&self, pod: &Pod) -> String {
-        self.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)])
-    }
-
-    /// A kubectl command.
-    pub(super) fn kubectl(&self, arguments: &[&str]) -> String {
-        super::command::line(self.index.facts.kubectl, arguments)
     }
 }

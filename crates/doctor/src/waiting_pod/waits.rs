@@ -1,6 +1,7 @@
 //! Whether something shows that a pod waits for a volume.
 
 use super::WaitingPod;
+use crate::cause::kind_of;
 use crate::messages::{
     CLAIM_ENDS, LIMIT_OF_NODES, NO_CLAIM, NO_POD_TO_FOLLOW, NODE_CONFLICT, NOT_BOUND,
     TAKEN_BY_ANOTHER_POD,
@@ -13,7 +14,7 @@ use engine::snapshot::Lookup;
 impl WaitingPod<'_> {
     /// Whether the claim has no volume or does not exist.
     pub(crate) fn has_no_volume(&self) -> bool {
-        let view = self.index.facts.objects.view;
+        let view = self.view();
         let claim = view.claim(&self.pod.meta.namespace, self.claim);
         match (&claim, self.volume.as_deref()) {
             (Lookup::NotSynced, _) => false,
@@ -45,7 +46,7 @@ impl WaitingPod<'_> {
         let is_seen = self.own_attachment().is_some()
             || self.foreign_attachments().next().is_some()
             || self.holders.iter().any(|holder| holder.node != self.pod.node)
-            || (self.is_csi() && self.index.facts.observed.has_read("volumeattachments"));
+            || self.has_known_attachments();
         self.is_attached() && is_seen
     }
 
@@ -96,7 +97,7 @@ impl WaitingPod<'_> {
             Some(workload) if workload.kind == WorkloadKind::Deployment => {
                 workload.has_pods() && matches!(workload.strategy, Strategy::Recreate { .. })
             }
-            _ => self.pod.workload().0 == WorkloadKind::StatefulSet.name(),
+            _ => kind_of(self.pod) == Some(WorkloadKind::StatefulSet),
         }
     }
 }

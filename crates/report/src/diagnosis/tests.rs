@@ -82,7 +82,7 @@ impl Written {
 
     /// One cluster for each cause.
     fn every_cause(&self) -> Vec<(&'static str, Cluster)> {
-        CAUSES.iter().map(|cause| (cause.code, self.cluster(cause.code))).collect()
+        CAUSES.iter().map(|cause| (cause.code.as_str(), self.cluster(&cause.code))).collect()
     }
 }
 
