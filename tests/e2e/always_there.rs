@@ -351,7 +351,7 @@ fn write(table: &str, standalone: &str, found: &Found) -> Result<(), Failed> {
 }
 
 /// The page with another text between the marks.
-fn between(page: &str, [begin, end]: [&str; 2], text: &str) -> Result<String, Failed> {
+pub(crate) fn between(page: &str, [begin, end]: [&str; 2], text: &str) -> Result<String, Failed> {
     let (before, rest) = page.split_once(begin).ok_or("the page has no place for the table")?;
     let (_, after) = rest.split_once(end).ok_or("the page has no end of the table")?;
     Ok(format!("{before}{begin}\n{text}\n{end}{after}"))

@@ -18,7 +18,7 @@ use crate::stored;
 const WITHIN: Duration = Duration::from_secs(120);
 
 /// Commands without a dry run.
-const NEVER_DRY: [&str; 3] = ["rollout restart", "rollout pause", "rollout resume"];
+const NEVER_DRY: [&str; 4] = ["debug", "rollout restart", "rollout pause", "rollout resume"];
 
 /// Runs the case.
 ///

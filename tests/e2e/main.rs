@@ -24,6 +24,7 @@ mod guarded_cluster;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod install;
+mod month;
 mod objects;
 #[path = "../printed/mod.rs"]
 mod printed;
@@ -56,6 +57,9 @@ fn main() {
     )];
     let cases = case::all();
     every_rule_is_met(&cases);
+    trials.push(Trial::test("docs/evidence/month.md has the tables", || {
+        month::is_current(&case::all())
+    }));
     let without_controllers = Arc::new(Shared::on(Needs::ApiServer));
     for case in cases {
         let shared = Arc::clone(&without_controllers);

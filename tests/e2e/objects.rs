@@ -72,6 +72,11 @@ impl Object {
         fill(&mut manifest, namespace);
         manifest
     }
+
+    /// Whether a controller owns it.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.0.pointer("/metadata/ownerReferences").is_some()
+    }
 }
 
 /// Replaces the placeholders in braces.
