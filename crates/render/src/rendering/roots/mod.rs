@@ -377,7 +377,8 @@ impl Named {
                 named.patches.insert(path.clone());
                 named.take(patch, path, &file, top);
             } else {
-                named.inline_patches.push((display_name(&file), patch.clone()));
+                let name = file.file_name().unwrap_or_default();
+                named.inline_patches.push((named.folder.join(name), patch.clone()));
             }
         }
         for (number, chart) in read.charts.iter().enumerate() {
