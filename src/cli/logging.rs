@@ -3,17 +3,25 @@
 use std::fmt::{self, Debug};
 use std::io::{self, IsTerminal, Write};
 use std::panic::{self, PanicHookInfo};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use tracing::field::Field;
+use tracing::{Level, Subscriber};
+use tracing_subscriber::Layer;
 use tracing_subscriber::field::MakeExt;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{Targets, dynamic_filter_fn};
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{self, JsonFields, Writer};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 use report::safe;
+
+/// The time between two warnings of the HTTP/2 library. A client causes one with each connection on
+/// which it resets too many requests.
+const HTTP2_EVERY: Duration = Duration::from_secs(60);
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -51,7 +59,7 @@ impl LogOptions {
             // may end because of the log.
             .log_internal_errors(false)
             .with_writer(log);
-        let filter = tracing_subscriber::registry().with(self.log.clone());
+        let filter = tracing_subscriber::registry().with(self.log.clone()).with(seldom_http2());
         match self.log_format {
             LogFormat::Text => filter.with(lines).try_init()?,
             LogFormat::Json => {
@@ -66,6 +74,22 @@ impl LogOptions {
         panic::set_hook(Box::new(log_panic));
         Ok(())
     }
+}
+
+/// Lets a warning of the HTTP/2 library pass once in [`HTTP2_EVERY`].
+fn seldom_http2<S: Subscriber>() -> impl Layer<S> {
+    let last = Mutex::new(None::<Instant>);
+    dynamic_filter_fn(move |metadata, _| {
+        if *metadata.level() > Level::WARN || !metadata.target().starts_with("h2::") {
+            return true;
+        }
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.is_none_or(|at| at.elapsed() >= HTTP2_EVERY);
+        if is_due {
+            *last = Some(Instant::now());
+        }
+        is_due
+    })
 }
 
 /// Makes each line of JSON safe to print.
@@ -127,6 +151,22 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_client_cannot_fill_the_log_with_warnings_of_http2() {
+        let (log, written) = channel();
+        let lines = tracing_subscriber::fmt::layer().with_writer(move || Log(log.clone()));
+        let registry = tracing_subscriber::registry().with(seldom_http2()).with(lines);
+        tracing::subscriber::with_default(registry, || {
+            for _ in 0..3 {
+                tracing::warn!(target: "h2::proto", "too many resets");
+                tracing::warn!("reviewed");
+            }
+        });
+        let text = String::from_utf8(written.iter().flatten().collect()).unwrap();
+        let counts = ["too many resets", "reviewed"].map(|words| text.matches(words).count());
+        assert_eq!(counts, [1, 3], "{text}");
     }
 
     #[test]
