@@ -160,7 +160,7 @@ impl Reading {
             if hidden.last().is_none_or(|last| last.place != *file) {
                 let ObjectRef { kind, name, .. } = &item.reference;
                 let reason = format!(
-                    "it is a patch or part of a component, and no judged manifest contains its {kind} {name} with this strategy and these claims"
+                    "it is a patch or part of a component, and no judged manifest contains its {kind} {name} as it is written there"
                 );
                 hidden.push(NotJudged::new("file", file.clone(), &reason, Cause::Unused));
             }
@@ -174,8 +174,9 @@ impl Reading {
     }
 }
 
-/// Whether the judged object may be the result of the withheld one. A kustomization may have put
-/// words around the names, and something else may have added claims.
+/// Whether the judged object may be the result of the withheld one: what that one states about its
+/// pods is still there. A kustomization may have put words around the names, and something else may
+/// have added claims.
 fn may_contain(judged: &Item, withheld: &Item) -> bool {
     let is_named = judged.reference.kind == withheld.reference.kind
         && judged.reference.name.contains(&*withheld.reference.name);
@@ -184,9 +185,15 @@ fn may_contain(judged: &Item, withheld: &Item) -> bool {
             let has = |claim: &engine::model::Text| {
                 own.template.claims().any(|its| its.contains(&**claim))
             };
-            own.strategy == other.strategy
-                && own.replicas == other.replicas
+            let document = withheld.outline.document();
+            let states = |field: &str| document["spec"].get(field).is_some();
+            let has_strategy = states("strategy") || states("updateStrategy");
+            (!has_strategy || own.strategy == other.strategy)
+                && (!states("replicas") || own.replicas == other.replicas)
                 && other.template.claims().all(has)
+        }
+        (Object::Autoscaler(own), Object::Autoscaler(other)) => {
+            own.spec.max_replicas == other.spec.max_replicas
         }
         _ => true,
     };

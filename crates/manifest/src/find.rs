@@ -127,13 +127,14 @@ pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found
 }
 
 impl Found {
-    /// Adds a file in `folder` that Git tracks although a `.gitignore` leaves it out, to those that
-    /// are hidden.
+    /// Adds a file in `folder` that is ignored, although Git tracks it, to those that are hidden.
     pub fn add_ignored(&mut self, folder: &Path, inner: &Path, exclude: &Exclude) {
         let path = folder.join(inner);
         let is_seen = fs::canonicalize(&path).is_ok_and(|real| self.seen.contains(&real));
-        let is_excluded = exclude.0.matched_path_or_any_parents(inner, false).is_ignore();
-        if is_manifest_name(&path) && !is_seen && !is_excluded {
+        let is_foreign = |part: Component<'_>| FOREIGN.iter().any(|name| part.as_os_str() == *name);
+        let is_skipped = inner.components().any(is_foreign)
+            || exclude.0.matched_path_or_any_parents(inner, false).is_ignore();
+        if is_manifest_name(&path) && !is_seen && !is_skipped {
             self.hidden.push(Hidden { source: Source::file(path.clone(), None, false), top: path });
         }
     }

@@ -71,8 +71,8 @@ impl Paths<'_> {
     }
 }
 
-/// Finds everything under `paths`. If programs may be started, Git names the tracked files that a
-/// `.gitignore` leaves out.
+/// Finds everything under `paths`. If programs may be started, Git names the tracked files that are
+/// ignored.
 pub(super) fn files(
     paths: &[PathBuf],
     exclude: &Exclude,
@@ -96,25 +96,28 @@ pub(super) fn files(
     Files { found, unread }
 }
 
-/// Adds the tracked files in the directories among `paths` that a `.gitignore` leaves out.
+/// Adds the tracked files in the directories among `paths` that are ignored.
 fn add_ignored(found: &mut Found, paths: &[PathBuf], exclude: &Exclude, repository: &Repository) {
     let root = repository.top();
     let Some(git) = on_path("git").filter(|_| root.join(GIT).exists()) else { return };
-    // The configuration of a stranger's repository could name a program.
+    // The configuration of a stranger's repository could name a program or a server.
     let line = CommandLine::git(
         "-c core.fsmonitor=false ls-files --cached --ignored --exclude-standard -z",
     );
     let mut command = Command::new(git);
     command.args(line.arguments()).current_dir(root).stderr(Stdio::null());
+    command.env("GIT_ALLOW_PROTOCOL", "none").env("GIT_NO_LAZY_FETCH", "1");
     let listed = command.output().map(|output| output.stdout).unwrap_or_default();
+    let folders: Vec<(&PathBuf, PathBuf)> =
+        paths.iter().filter_map(|path| Some((path, path.canonicalize().ok()?))).collect();
     for name in listed.split(|byte| *byte == 0).filter_map(|name| str::from_utf8(name).ok()) {
         let file = root.join(name);
-        let inner = paths.iter().find_map(|path| {
-            let inner = file.strip_prefix(path.canonicalize().ok()?).ok()?;
-            Some((path, inner.to_owned()))
+        let inner = folders.iter().find_map(|(path, real)| {
+            let inner = file.strip_prefix(real).ok()?;
+            Some((path, inner))
         });
         if let Some((path, inner)) = inner.filter(|_| !name.is_empty()) {
-            found.add_ignored(path, &inner, exclude);
+            found.add_ignored(path, inner, exclude);
         }
     }
 }
@@ -161,8 +164,9 @@ pub(super) fn discover(paths: &Paths<'_>, kustomizations: Kustomizations) -> io:
     Ok(sorted.read(paths))
 }
 
-/// The templates, links and hidden files that are not read and may hold objects to judge.
-fn skipped(found: &Found, repository: &Repository) -> Vec<NotJudged> {
+/// The templates, links and hidden files that are not read and may hold objects to judge. The
+/// `held` ones are rendered.
+fn skipped(found: &Found, repository: &Repository, held: &HashSet<&Path>) -> Vec<NotJudged> {
     let templates =
         found.templates.iter().map(|template| NotJudged::template(template.name.clone()));
     let links = found.links.iter().map(|link| {
@@ -175,11 +179,11 @@ fn skipped(found: &Found, repository: &Repository) -> Vec<NotJudged> {
             not_followed("it leads out of the checked folder").with_command(CHECK)
         }
     });
-    templates.chain(links).chain(hidden(&found.hidden)).collect()
+    templates.chain(links).chain(hidden(&found.hidden, held)).collect()
 }
 
-/// The hidden files and folders with workloads, autoscalers or releases. Claims alone may be facts.
-fn hidden(files: &[Hidden]) -> impl Iterator<Item = NotJudged> {
+/// The hidden files and folders, except the `held` ones, with workloads, autoscalers or releases. Claims alone may be facts.
+fn hidden(files: &[Hidden], held: &HashSet<&Path>) -> impl Iterator<Item = NotJudged> {
     let read = read_objects(files, true);
     let objects = read
         .items
@@ -194,13 +198,13 @@ fn hidden(files: &[Hidden]) -> impl Iterator<Item = NotJudged> {
         .map(|delivery| delivery.place.source);
     let tops: BTreeSet<&Path> =
         objects.chain(releases).map(|number| files[number].top.as_path()).collect();
-    tops.into_iter().map(|top| {
+    tops.into_iter().filter(|top| !held.contains(top)).map(|top| {
         let is_hidden =
             top.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         let (what, reason) = match (is_hidden, top.is_dir()) {
             (true, true) => ("hidden folder", "hidden files are skipped"),
             (true, false) => ("hidden file", "hidden files are skipped"),
-            (false, _) => ("file", "a .gitignore leaves it out, although Git tracks it"),
+            (false, _) => ("file", "it is ignored, although Git tracks it"),
         };
         NotJudged::new(what, shown(top), reason, Cause::Hidden).with_command(CHECK)
     })
@@ -279,6 +283,9 @@ impl Sorted {
         let is_part = |path: &PathBuf| {
             held.contains(path) || roots::is_of_chart(path, |folder| charts.contains(folder))
         };
+        let tops = files.found.hidden.iter().map(|hidden| hidden.top.as_path());
+        let held_hidden: HashSet<&Path> =
+            tops.filter(|top| top.canonicalize().is_ok_and(|real| is_part(&real))).collect();
         let files_of = |chart: &Root| {
             let is_its = |source: &&Source| {
                 source.real_path().is_some_and(|path| path.starts_with(&chart.real))
@@ -309,7 +316,7 @@ impl Sorted {
         let mut reading = Reading::of(texts, input.namespace, input.repository);
         reading.withhold(&held_patches);
         (reading.parts, reading.unrendered_charts) = (parts, unrendered_charts);
-        reading.not_judged.extend(skipped(&files.found, input.repository));
+        reading.not_judged.extend(skipped(&files.found, input.repository, &held_hidden));
         // Files that could not be opened come before files that could not be read.
         let unread = std::mem::replace(&mut reading.unread, files.unread.clone());
         for unopened in self.refused {
