@@ -319,7 +319,7 @@ impl Evaluation<'_> {
     ) -> Verdict {
         let namespace = self.facts.view.namespace(&metadata.namespace).found();
         let name = metadata.shown_name();
-        let target = Target {
+        let mut target = Target {
             namespace: &metadata.namespace,
             namespace_metadata: namespace.map(|namespace| &namespace.metadata),
             kind,
@@ -328,6 +328,8 @@ impl Evaluation<'_> {
             controlled,
             now: self.review.document.moment(),
         };
+        target.controlled |=
+            self.names_unknown_owner(metadata) && self.policy.resolve(&target).object_may_override;
         let resolved = self.policy.resolve(&target);
         let mut verdict = decide(&resolved);
         verdict.may_be_overridden = resolved.object_may_override;

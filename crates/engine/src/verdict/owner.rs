@@ -63,7 +63,7 @@ impl Evaluation<'_> {
     /// controls nothing never is. Any other is real if one of the control plane's controllers sends
     /// the request, or if the owner exists with that uid. An owner that cannot be looked up is real
     /// if a service account sends the request. What is in a cluster has no requester, and its owner
-    /// references are trusted; anybody can write a file.
+    /// references are trusted.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
         match self.found_owner(metadata) {
             OwnerLookup::Real => true,
@@ -73,6 +73,13 @@ impl Evaluation<'_> {
                 requester.is_some_and(|account| is_service_account(&account))
             }
         }
+    }
+
+    /// Whether a file names an owner that cannot be looked up. Anybody could have written it, so it
+    /// counts only where the object itself may override the policy.
+    pub(super) fn names_unknown_owner(&self, metadata: &Metadata) -> bool {
+        self.review.document.requester().is_none()
+            && self.found_owner(metadata) == OwnerLookup::Unknown
     }
 
     /// Whether a person keeps an owner that cannot be looked up. Anybody could have written it, so
@@ -88,11 +95,9 @@ impl Evaluation<'_> {
             return OwnerLookup::None;
         };
         let view = self.facts.view;
-        let is_trusted = match self.review.document.requester() {
-            Some(account) => is_control_plane(&account),
-            None => !view.overlay().files,
-        };
-        if is_trusted {
+        let requester = self.review.document.requester();
+        let is_file = requester.is_none() && view.overlay().files;
+        if !is_file && requester.is_none_or(|account| is_control_plane(&account)) {
             return OwnerLookup::Real;
         }
         let there = WorkloadKind::find(&owner.kind, owner.group())
@@ -101,8 +106,10 @@ impl Evaluation<'_> {
             Some(Lookup::Found(there)) if !there.metadata.uid.contradicts(owner.uid) => {
                 OwnerLookup::Real
             }
-            Some(Lookup::Found(_) | Lookup::Absent) => OwnerLookup::None,
-            Some(Lookup::NotSynced) | None => OwnerLookup::Unknown,
+            Some(Lookup::Found(_)) => OwnerLookup::None,
+            // The checked files may be a part of what is applied.
+            Some(Lookup::Absent) if !is_file => OwnerLookup::None,
+            Some(Lookup::Absent | Lookup::NotSynced) | None => OwnerLookup::Unknown,
         }
     }
 
@@ -112,7 +119,10 @@ impl Evaluation<'_> {
     /// match.
     pub(super) fn is_judged_in_owner(&self, workload: &Workload) -> bool {
         let view = self.facts.view;
-        if !view.owner_is_judged(workload) || !self.owner_is_real(&workload.metadata) {
+        let metadata = &workload.metadata;
+        // A dump of Deployments and pods lacks the ReplicaSets between them.
+        let is_dumped = workload.kind == WorkloadKind::Pod && self.names_unknown_owner(metadata);
+        if !view.owner_is_judged(workload) || !(is_dumped || self.owner_is_real(metadata)) {
             return false;
         }
         self.review.document.requester().is_none_or(|account| is_control_plane(&account))
