@@ -4,6 +4,8 @@
 use std::env;
 use std::io;
 use std::process::ExitCode;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches};
@@ -14,12 +16,11 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::ListParams;
 use tokio::runtime::Builder;
-use tokio::time::timeout;
 
 use super::Cli;
 use super::cluster::ClusterArgs;
 use super::output::{complain, print};
-use source::connect::client;
+use source::connect::{Access, client};
 
 /// The name of the program in shells.
 pub(super) const NAME: &str = "multi-attach-guard";
@@ -59,6 +60,10 @@ pub(super) fn script(shell: Shell) -> io::Result<Vec<u8>> {
     let completer = shells.completer(&shell.to_string()).ok_or(io::ErrorKind::Unsupported)?;
     let mut script = Vec::new();
     completer.write_registration(ASKED, NAME, NAME, NAME, &mut script)?;
+    if shell == Shell::Zsh {
+        // If zsh loads the script as the function `_multi-attach-guard`, this is its first call.
+        script.extend(b"[[ $funcstack[1] != _multi-attach-guard ]] || _clap_dynamic_completer_multi_attach_guard \"$@\"\n");
+    }
     Ok(script)
 }
 
@@ -81,15 +86,21 @@ pub(super) fn contexts() -> ArgValueCandidates {
 
 /// The namespaces of the cluster; none if it does not name them in time.
 pub(super) fn namespaces() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| candidates(listed_namespaces().unwrap_or_default()))
+    ArgValueCandidates::new(|| {
+        let (sender, listed) = channel();
+        let access = typed().access();
+        // A program that the kubeconfig names for the login may wait for a person.
+        thread::spawn(move || sender.send(namespaces_of(&access)));
+        let names = listed.recv_timeout(NAMESPACES).ok().flatten();
+        candidates(names.unwrap_or_default())
+    })
 }
 
 fn candidates(words: impl IntoIterator<Item = impl Into<String>>) -> Vec<CompletionCandidate> {
     words.into_iter().map(|word| CompletionCandidate::new(word.into())).collect()
 }
 
-fn listed_namespaces() -> Option<Vec<String>> {
-    let access = typed().access();
+fn namespaces_of(access: &Access) -> Option<Vec<String>> {
     let list = async {
         let client = client(access.config().await.ok()?).ok()?;
         let list =
@@ -97,7 +108,7 @@ fn listed_namespaces() -> Option<Vec<String>> {
         Some(list.items.into_iter().filter_map(|namespace| namespace.metadata.name).collect())
     };
     let runtime = Builder::new_current_thread().enable_all().build().ok()?;
-    runtime.block_on(async { timeout(NAMESPACES, list).await }).ok()?
+    runtime.block_on(list)
 }
 
 /// The cluster that the words name that were typed up to now.
