@@ -80,7 +80,7 @@ impl LogOptions {
 fn seldom_http2<S: Subscriber>() -> impl Layer<S> {
     let last = Mutex::new(None::<Instant>);
     dynamic_filter_fn(move |metadata, _| {
-        if *metadata.level() > Level::WARN || !metadata.target().starts_with("h2::") {
+        if *metadata.level() != Level::WARN || !metadata.target().starts_with("h2::") {
             return true;
         }
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);

@@ -130,7 +130,8 @@ impl Cause {
             "node-not-ready" => node_not_ready::judge,
             "stalled" => stalled::judge,
             "delay" => delay::judge,
-            _ => other::judge,
+            "other" => other::judge,
+            _ => return None,
         };
         judge(waiting)
     }
