@@ -329,8 +329,8 @@ impl Found {
             "Of {} steps, {} end in a denial. With the guard away, {all} of them are refused all the \
              same, {} by Kubernetes itself, and {} pass, for the reasons below. No policy refuses what \
              the webhook allows, and {} denials were compared with those of the webhook alone: they \
-             have the same words. Only the webhook sees whether a manifest states a strategy, and \
-             then names another way out.\n\n",
+             have the same words, except for the way out where the webhook sees that a manifest \
+             states no strategy.\n\n",
             self.judged,
             self.rows.len(),
             refused(&|speaker| speaker == Speaker::Kubernetes),

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::model::words::listed;
 use libtest_mimic::Failed;
 
 use crate::always_there::between;
@@ -71,7 +72,7 @@ fn actions(cases: &[Case]) -> String {
     let all: usize = counts.values().sum();
     let counts: Vec<String> =
         counts.iter().map(|(answer, count)| format!("{count} {answer}")).collect();
-    let mut table = format!("Of {all} actions, {}.\n\n", counts.join(", "));
+    let mut table = format!("Of {all} actions, {}.\n\n", listed(&counts, "and"));
     table.push_str("| action | object | answer |\n|---|---|---|\n");
     for ([action, kind, answer], operations) in rows {
         let operations = Vec::from_iter(operations).join("; ");

@@ -9,6 +9,15 @@ use std::path::Path;
 use serde::Deserialize;
 
 const METADATA: &str = include_str!("../../crates/engine/src/model/metadata.rs");
+/// What is read elsewhere: its name in `believed.yaml`, the source and the words that read it.
+const ELSEWHERE: [(&str, &str, &str); 2] = [
+    (
+        "revision",
+        include_str!("../../crates/source/src/revisions.rs"),
+        "rename = \"deployment.kubernetes.io/revision\"",
+    ),
+    ("claimRef", include_str!("../../crates/engine/src/model/volume.rs"), "claim_ref"),
+];
 const PAGE: &str = "docs/security.md";
 const BEGIN: &str = "<!-- believed -->\n";
 const END: &str = "<!-- end of believed -->\n";
@@ -36,7 +45,13 @@ fn read() -> BTreeSet<String> {
     fields
         .map(|(name, _)| name.to_owned())
         .chain(annotations.filter(|name| !name.is_empty()).map(str::to_owned))
-        .chain(["PREFIX", "claimRef", "revision"].map(str::to_owned))
+        .chain(["PREFIX".to_owned()])
+        .chain(
+            ELSEWHERE
+                .iter()
+                .filter(|(_, source, words)| source.contains(words))
+                .map(|(name, ..)| (*name).to_owned()),
+        )
         .collect()
 }
 
