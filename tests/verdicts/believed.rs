@@ -1,10 +1,12 @@
-//! The metadata that the judgement believes: `believed.yaml` has a row for each field and annotation
-//! that is read, and `docs/security.md` has the table (`TABLE=write` writes it).
+//! The metadata that the judgement believes, and the ways round it: `believed.yaml` has a row for each
+//! field and annotation that is read, `bypasses.yaml` one for each way, and `docs/security.md` has the
+//! tables (`TABLE=write` writes them).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
 
 use serde::Deserialize;
 
@@ -19,8 +21,6 @@ const ELSEWHERE: [(&str, &str, &str); 2] = [
     ("claimRef", include_str!("../../crates/engine/src/model/volume.rs"), "claim_ref"),
 ];
 const PAGE: &str = "docs/security.md";
-const BEGIN: &str = "<!-- believed -->\n";
-const END: &str = "<!-- end of believed -->\n";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +29,14 @@ struct Row {
     field: String,
     writer: String,
     follows: String,
+    test: [String; 2],
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bypass {
+    how: String,
+    happens: String,
     test: [String; 2],
 }
 
@@ -55,26 +63,50 @@ fn read() -> BTreeSet<String> {
         .collect()
 }
 
+/// Asserts that the file of the test has its name.
+fn assert_has(row: &str, [file, name]: &[String; 2]) {
+    let tests = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    assert!(tests.contains(name.as_str()), "{row}: {file} has no \"{name}\"");
+}
+
+/// Compares the table with that of the page between two marks, or writes it.
+fn is_on_the_page(mark: &str, table: &str) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let page = fs::read_to_string(&path).unwrap();
+    let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- end of {mark} -->\n"));
+    let (before, rest) = page.split_once(&begin).unwrap();
+    let (own, after) = rest.split_once(&end).unwrap();
+    let table = format!("\n{table}\n");
+    if std::env::var_os("TABLE").is_some_and(|value| value == "write") {
+        fs::write(path, format!("{before}{begin}{table}{end}{after}")).unwrap();
+    } else {
+        assert_eq!(own, table, "`TABLE=write` writes it into {PAGE}");
+    }
+}
+
 #[test]
 fn what_is_read_from_metadata_has_a_row_and_a_test_that_forges_it() {
     let rows: Vec<Row> = serde_saphyr::from_str(include_str!("believed.yaml")).unwrap();
     let named: Vec<&String> = rows.iter().flat_map(|row| &row.reads).collect();
     let named_once: BTreeSet<String> = named.iter().copied().cloned().collect();
     assert_eq!((named_once, named.len()), (read(), read().len()));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut table = "| field | who writes it | what follows |\n|---|---|---|\n".to_owned();
-    for Row { field, writer, follows, test: [file, name], .. } in &rows {
-        let tests = fs::read_to_string(root.join(file)).unwrap();
-        assert!(tests.contains(name.as_str()), "{field}: {file} has no \"{name}\"");
+    for Row { field, writer, follows, test, .. } in &rows {
+        assert_has(field, test);
         writeln!(table, "| {field} | {writer} | {follows} |").unwrap();
     }
-    let page = fs::read_to_string(root.join(PAGE)).unwrap();
-    let (before, rest) = page.split_once(BEGIN).unwrap();
-    let (own, after) = rest.split_once(END).unwrap();
-    let table = format!("\n{table}\n");
-    if std::env::var_os("TABLE").is_some_and(|value| value == "write") {
-        fs::write(root.join(PAGE), format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
-    } else {
-        assert_eq!(own, table, "`TABLE=write` writes it into {PAGE}");
+    is_on_the_page("believed", &table);
+}
+
+#[test]
+fn each_way_round_the_guard_has_a_test_that_goes_it() {
+    let rows: Vec<Bypass> = serde_saphyr::from_str(include_str!("bypasses.yaml")).unwrap();
+    let mut table = "| how | what happens |\n|---|---|\n".to_owned();
+    for Bypass { how, happens, test } in &rows {
+        assert_has(how, test);
+        writeln!(table, "| {how} | {happens} |").unwrap();
     }
+    is_on_the_page("bypasses", &table);
 }
