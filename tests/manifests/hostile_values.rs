@@ -118,7 +118,9 @@ fn a_hostile_value_changes_no_other_field() {
         let file = folder.path().join("values.json");
         fs::write(&file, values.to_string()).unwrap();
         let mut command = helm_called(helm, programs);
-        command.args(["template", "multi-attach-guard"]).arg(repository("manifests/chart"));
+        // Helm 3 as it is compiled here takes a Kubernetes of 2020 for granted.
+        command.args(["template", "--kube-version=1.37.0", "multi-attach-guard"]);
+        command.arg(repository("manifests/chart"));
         let mut objects = documents(&printed(command.arg("--values").arg(&file)));
         for object in &mut objects {
             if let Some(policy) = object.pointer_mut("/data/policy.yaml") {
@@ -134,8 +136,10 @@ fn a_hostile_value_changes_no_other_field() {
         markers += 1;
         format!("{}marker-{markers}-", prefix(schema))
     });
-    let plain = rendered("helm", &marked);
-    let (shown, given) = (format!("{plain:?}"), marked.to_string());
+    const HELMS: [&str; 2] = ["helm", "helm3"];
+    // They sort the objects differently.
+    let plain = HELMS.map(|helm| rendered(helm, &marked));
+    let (shown, given) = (format!("{:?}", plain[0]), marked.to_string());
     let unused: Vec<String> = (1..=markers)
         .map(|marker| format!("marker-{marker}-"))
         .filter(|marker| given.contains(marker) && !shown.contains(marker))
@@ -154,7 +158,7 @@ fn a_hostile_value_changes_no_other_field() {
             strings.push(format!("{}{text}", prefix(schema)));
             strings[strings.len() - 1].clone()
         });
-        let mut expected = plain.clone();
+        let mut expected = plain[round % 2].clone();
         for object in &mut expected {
             changed(object, &|text| {
                 strings.iter().enumerate().fold(text.to_owned(), |text, (number, string)| {
@@ -163,7 +167,7 @@ fn a_hostile_value_changes_no_other_field() {
                 })
             });
         }
-        let found = rendered(["helm", "helm3"][round % 2], &hostile);
+        let found = rendered(HELMS[round % 2], &hostile);
         assert_eq!(found.len(), expected.len(), "round {round}: the number of objects");
         for (object, wanted) in found.iter().zip(&expected) {
             if object != wanted {
