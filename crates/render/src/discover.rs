@@ -182,7 +182,8 @@ fn skipped(found: &Found, repository: &Repository, held: &HashSet<&Path>) -> Vec
     templates.chain(links).chain(hidden(&found.hidden, held)).collect()
 }
 
-/// The hidden files and folders, except the `held` ones, with workloads, autoscalers or releases. Claims alone may be facts.
+/// The hidden files and folders, except the `held` ones, with workloads, autoscalers or releases.
+/// Claims alone may be facts.
 fn hidden(files: &[Hidden], held: &HashSet<&Path>) -> impl Iterator<Item = NotJudged> {
     let read = read_objects(files, true);
     let objects = read
