@@ -71,6 +71,7 @@ mod neighbours;
 mod parse;
 mod reading;
 mod repair;
+mod rules;
 mod scope;
 pub mod text;
 mod unused_suppressions;
@@ -81,6 +82,7 @@ pub use hints::Hints;
 pub use parse::{Parsed, parse};
 pub use reading::{Reading, unread};
 pub use repair::{Edited, Edits};
+pub use rules::Rules;
 pub use text::Text;
 pub use unused_suppressions::unused_exemptions;
 

@@ -1,6 +1,7 @@
 //! The first stage: reads the objects from the texts.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use super::files::Files;
@@ -57,8 +58,21 @@ impl Reading {
 
     /// Reads the texts that were added.
     pub fn read(&mut self, files: &dyn Files) {
-        let (texts, first) = (&self.texts, self.read);
-        let read = read_objects(&texts[first..], true);
+        self.read_texts(self.read..self.texts.len(), files);
+        self.read = self.texts.len();
+    }
+
+    /// Reads the text with this number again, from another source.
+    pub(super) fn read_again(&mut self, number: usize, source: Source, files: &dyn Files) {
+        self.texts[number].source = source;
+        self.objects.retain(|known| known.place.source != number);
+        self.read_texts(number..number + 1, files);
+        self.objects.sort_by_key(|known| known.place.source);
+    }
+
+    fn read_texts(&mut self, numbers: Range<usize>, files: &dyn Files) {
+        let (texts, first) = (&self.texts, numbers.start);
+        let read = read_objects(&texts[numbers], true);
         let summary = &mut self.summary;
         summary.others += read.others;
         let template =
@@ -109,7 +123,6 @@ impl Reading {
                 self.deliveries.push(delivery);
             }
         }
-        self.read = texts.len();
     }
 
     /// The namespaces of the texts from the number `first` on.

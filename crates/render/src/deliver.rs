@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Paths;
 use super::discover::{CHECK, Kustomizations, refuse};
 use super::fetch::Fetch;
+use super::reason::Reason;
 use super::releases::{
     self, MAX_DEPTH, Placed, Refused, Release, RenderContext, Standing, remotes,
 };
@@ -15,8 +16,10 @@ use super::rendering::{Render, Renderer};
 use super::superseded::{ByFolder, superseded};
 use check::text::Origin;
 use check::{Reading, Text};
+use manifest::delivery::value_of;
 use manifest::source::{Source, shown};
 use report::{Cause, NotJudged};
+use serde_json::Value;
 
 /// Adds the objects that the releases among the texts deliver.
 ///
@@ -31,6 +34,7 @@ pub(super) fn deliver(
         Fetch::Require => Render::Require,
         Fetch::Never | Fetch::Auto => paths.input.render.render,
     };
+    paths.helm_releases.borrow_mut().clear();
     let mut delivering = Delivering {
         reading,
         releases: Vec::new(),
@@ -47,6 +51,39 @@ pub(super) fn deliver(
     delivering.reading.not_judged.extend(unlisted);
     delivering.report(&superseded);
     Ok(delivering.end(&superseded))
+}
+
+impl Paths<'_> {
+    /// The values of the Helm release whose output is the text with this number: those of its
+    /// chart, and then those that it sets. Empty for other texts.
+    pub fn values_of_release(&self, number: usize) -> Vec<Value> {
+        let Some(job) = self.helm_releases.borrow().get(&number).cloned() else {
+            return Vec::new();
+        };
+        let in_chart = match &job.settings.own_values {
+            Some(values) => Some(values.clone()),
+            None => {
+                self.render_one(&job, &Renderer::values_in_chart).and_then(|text| value_of(&text))
+            }
+        };
+        in_chart.into_iter().chain(job.settings.values).collect()
+    }
+
+    /// The output of the same release when it sets these values in addition; `None` if there is
+    /// none, or it cannot be rendered.
+    pub fn release_with(&self, number: usize, values: Value) -> Option<String> {
+        let mut job = self.helm_releases.borrow().get(&number)?.clone();
+        job.settings.values.push(values);
+        self.render_one(&job, &Renderer::job)
+    }
+
+    fn render_one(
+        &self,
+        job: &Job,
+        each: &impl AsyncFn(&Renderer, &Job) -> Result<String, Reason>,
+    ) -> Option<String> {
+        self.render_all(std::slice::from_ref(job), Render::Auto, each).ok()?.pop()?.ok()
+    }
 }
 
 /// The texts and releases that were read so far.
@@ -145,9 +182,13 @@ impl Delivering<'_> {
             jobs.push(job);
         }
         let rendered = self.paths.render_all(&jobs, self.wish, &Renderer::job)?;
-        for (release, text) in releases.into_iter().zip(rendered) {
+        for ((release, job), text) in releases.into_iter().zip(jobs).zip(rendered) {
             match text {
                 Ok(text) => {
+                    if release.chart.is_helm() {
+                        let number = self.reading.texts.len();
+                        self.paths.helm_releases.borrow_mut().insert(number, job);
+                    }
                     let source = Source::rendered(&release.owner.reference.to_string(), text);
                     let origin = Box::new(release.origin(self.paths.places()));
                     let texts = &mut self.reading.texts;

@@ -24,7 +24,8 @@ mod rendering;
 mod repository;
 mod superseded;
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +39,7 @@ use manifest::source::{STDIN, Source};
 pub use program::confine::{ConfineOptions, confine};
 pub use program::group::is_interrupted;
 use rendering::Renderer;
+use rendering::release::Job;
 use rendering::roots::Places;
 pub use rendering::{Render, RenderOptions};
 pub use repository::Repository;
@@ -71,6 +73,8 @@ pub struct Paths<'a> {
     fetcher: Fetcher<'a>,
     /// The programs and a sandbox, which are set up when the first text is rendered.
     renderer: OnceCell<Renderer>,
+    /// The rendered Helm releases, by the numbers of their texts.
+    helm_releases: RefCell<HashMap<usize, Job>>,
 }
 
 impl<'a> Paths<'a> {
@@ -86,6 +90,7 @@ impl<'a> Paths<'a> {
             ),
             fetcher: Fetcher::new(input.fetch, input.render.limit_of_one(), input.say),
             renderer: OnceCell::new(),
+            helm_releases: RefCell::default(),
         }
     }
 

@@ -8,12 +8,9 @@
 
 mod chart_values;
 
-use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -22,9 +19,9 @@ use super::cluster::ClusterArgs;
 use super::completion;
 use super::error::CommandError;
 use super::output::{ReportArgs, complain, write_report};
-use ::check::{Edits, Hints, Parsed, Text, parse, unused_exemptions};
+use ::check::{Edits, Hints, Parsed, parse, unused_exemptions};
+use chart_values::Charts;
 use doctor::diagnosis::command;
-use engine::model::object::ObjectRef;
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
 use engine::verdict::EffectivePolicy;
@@ -199,50 +196,12 @@ pub(super) fn run(options: &CheckOptions) -> Result<u8, CommandError> {
         knows_cluster: options.reads_cluster() || !options.facts.is_empty(),
     };
     hints.add_to(&mut report);
-    let values = options.render.values.last().map(PathBuf::as_path);
-    let known = Cell::new(Some(parsed.facts));
-    chart_values::add(&mut report, &repository, values, |chart, settings| {
-        rules_of_chart(input, chart, settings, &known, &effective)
-    });
+    chart_values::add(&mut report, Charts::of(input, &paths, parsed, &effective));
     let code = finish(options, &report);
     if !is_named && report.summary.judged == 0 && is_piped() {
         complain(&"Standard input was not read: `multi-attach-guard check -` reads it.");
     }
     code
-}
-
-/// The rules that find something about each object of a chart that is rendered with these settings
-/// in addition; `None` if it cannot be rendered.
-fn rules_of_chart(
-    input: Input<'_>,
-    chart: &Path,
-    settings: &[String],
-    facts: &Cell<Option<Snapshot>>,
-    effective: &EffectivePolicy,
-) -> Option<chart_values::Rules> {
-    let set = [&input.render.set, settings].concat();
-    let render = RenderOptions { set, verbose: false, ..input.render.clone() };
-    let paths = [chart.to_owned()];
-    let input = Input { paths: &paths, render: &render, say: |_| (), ..input };
-    let reading = Paths::find(input).read(Kustomizations::Rendered).ok()?;
-    let parsed = parse(reading, facts.take()?, Timestamp::now());
-    let objects = Mutex::new(Vec::new());
-    let is_wanted = |_: &Text, object: &ObjectRef| {
-        objects.lock().unwrap_or_else(PoisonError::into_inner).push(object.clone());
-        true
-    };
-    let report = parsed.report(is_wanted, effective, input.repository, Format::Json);
-    facts.set(Some(parsed.facts));
-    let objects = objects.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut rules: chart_values::Rules =
-        objects.into_iter().map(|object| (object, BTreeSet::new())).collect();
-    for (_, located) in report.reported() {
-        let also = located.also.iter().map(|(object, _)| object);
-        for object in std::iter::once(&located.finding.object).chain(also) {
-            rules.entry(object.clone()).or_default().insert(located.finding.rule);
-        }
-    }
-    Some(rules)
 }
 
 /// Whether another program's output is piped into this one.

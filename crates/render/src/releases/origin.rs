@@ -49,7 +49,7 @@ impl Chart {
     }
 
     /// Whether Helm renders it, with values.
-    pub(super) const fn is_helm(&self) -> bool {
+    pub(crate) const fn is_helm(&self) -> bool {
         matches!(self, Self::Folder(_) | Self::Remote(_))
     }
 

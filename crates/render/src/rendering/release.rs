@@ -77,30 +77,44 @@ impl Renderer {
     }
 
     async fn release(&self, Job { files, settings }: &Job) -> Result<String, Reason> {
-        let (copy, chart) = match files {
+        match files {
             Files::Manifests(folder, recursive) => return manifests(folder, *recursive),
-            Files::Archive(file) => {
-                let copy = Copy::empty(&self.sandbox.folder)?;
-                let chart = copy.folder().join("chart.tgz");
-                copy.copy_file(file, &chart)?;
-                (copy, chart)
+            Files::Root(root) if root.kind == RootKind::Kustomization => {
+                let text = self.kustomization(root, settings.fields.clone()).await?;
+                return settings.variables.substituted(text);
             }
-            Files::Root(root) => {
-                if root.kind == RootKind::Kustomization {
-                    let text = self.kustomization(root, settings.fields.clone()).await?;
-                    return settings.variables.substituted(text);
-                }
-                let copy = self.copy(root)?;
-                let chart = copy.of_original(&root.real);
-                (copy, chart)
-            }
-        };
+            Files::Root(_) | Files::Archive(_) => {}
+        }
+        let (copy, chart) = self.copy_of_chart(files)?;
         let chart_folder = match files {
             Files::Root(root) => Some(root.folder.as_path()),
             Files::Archive(_) | Files::Manifests(..) => None,
         };
         let stamp = (copy.stamp(), chart_folder, settings);
         self.once(stamp, self.release_of_chart(&chart, chart_folder, settings, &copy)).await
+    }
+
+    /// The values in the chart of a release, as YAML text.
+    pub(crate) async fn values_in_chart(&self, job: &Job) -> Result<String, Reason> {
+        let (copy, chart) = self.copy_of_chart(&job.files)?;
+        self.helm(&CommandLine::new("show values").word(chart.as_path()), &copy).await
+    }
+
+    /// A copy of the chart of a release, and its path in the copy.
+    fn copy_of_chart(&self, files: &Files) -> Result<(Copy, PathBuf), Reason> {
+        match files {
+            Files::Root(root) => {
+                let copy = self.copy(root)?;
+                let chart = copy.of_original(&root.real);
+                Ok((copy, chart))
+            }
+            Files::Archive(file) | Files::Manifests(file, _) => {
+                let copy = Copy::empty(&self.sandbox.folder)?;
+                let chart = copy.folder().join("chart.tgz");
+                copy.copy_file(file, &chart)?;
+                Ok((copy, chart))
+            }
+        }
     }
 
     /// Renders the copied chart of a release. If it is not packed,
