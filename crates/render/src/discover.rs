@@ -4,12 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use super::Paths;
-use super::files::GIT;
-use super::program::command_line::CommandLine;
-use super::program::run::on_path;
 use super::rendering::roots::{self, Root, RootKind};
 use super::rendering::{Render, Renderer, dependencies};
 use super::repository::Repository;
@@ -98,25 +94,14 @@ pub(super) fn files(
 
 /// Adds the tracked files in the directories among `paths` that are ignored.
 fn add_ignored(found: &mut Found, paths: &[PathBuf], exclude: &Exclude, repository: &Repository) {
-    let root = repository.top();
-    let Some(git) = on_path("git").filter(|_| root.join(GIT).exists()) else { return };
-    // The configuration of a stranger's repository could name a program or a server.
-    let line = CommandLine::git(
-        "-c core.fsmonitor=false ls-files --cached --ignored --exclude-standard -z",
-    );
-    let mut command = Command::new(git);
-    command.args(line.arguments()).current_dir(root).stderr(Stdio::null());
-    command.env("GIT_ALLOW_PROTOCOL", "none").env("GIT_NO_LAZY_FETCH", "1");
-    let listed = command.output().map(|output| output.stdout).unwrap_or_default();
     let folders: Vec<(&PathBuf, PathBuf)> =
         paths.iter().filter_map(|path| Some((path, path.canonicalize().ok()?))).collect();
-    for name in listed.split(|byte| *byte == 0).filter_map(|name| str::from_utf8(name).ok()) {
-        let file = root.join(name);
+    for file in repository.tracked_and_ignored() {
         let inner = folders.iter().find_map(|(path, real)| {
             let inner = file.strip_prefix(real).ok()?;
             Some((path, inner))
         });
-        if let Some((path, inner)) = inner.filter(|_| !name.is_empty()) {
+        if let Some((path, inner)) = inner {
             found.add_ignored(path, inner, exclude);
         }
     }

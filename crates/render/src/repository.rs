@@ -3,8 +3,12 @@
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use super::files::{GIT, is_inside, normal, text_inside};
+use super::program::command_line::CommandLine;
+use super::program::run::on_path;
 use check::Files;
 
 /// The location of the repository, for paths that build servers understand.
@@ -12,6 +16,7 @@ pub struct Repository {
     root: PathBuf,
     /// The working directory, with links followed.
     here: PathBuf,
+    tracked_and_ignored: OnceLock<Vec<PathBuf>>,
 }
 
 /// The file names of a policy.
@@ -28,7 +33,28 @@ impl Repository {
         // Files are compared with it by their real paths.
         let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
         let root = with_git(&here).unwrap_or(&here).to_owned();
-        Self { root, here }
+        Self { root, here, tracked_and_ignored: OnceLock::new() }
+    }
+
+    /// The files that Git tracks although they are ignored. Git is asked once.
+    pub(super) fn tracked_and_ignored(&self) -> &[PathBuf] {
+        self.tracked_and_ignored.get_or_init(|| {
+            let git = on_path("git").filter(|_| self.root.join(GIT).exists());
+            let listed = git.and_then(|git| {
+                // The configuration of a stranger's repository could name a program or a server.
+                let line = CommandLine::git(
+                    "-c core.fsmonitor=false ls-files --cached --ignored --exclude-standard -z",
+                );
+                let mut command = Command::new(git);
+                command.args(line.arguments()).current_dir(&self.root).stderr(Stdio::null());
+                command.env("GIT_ALLOW_PROTOCOL", "none").env("GIT_NO_LAZY_FETCH", "1");
+                Some(command.output().ok()?.stdout)
+            });
+            let listed = listed.unwrap_or_default();
+            let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+            let names = names.filter_map(|name| str::from_utf8(name).ok());
+            names.map(|name| self.root.join(name)).collect()
+        })
     }
 
     /// The path `real`, whose links are followed, relative to the working directory if it is below

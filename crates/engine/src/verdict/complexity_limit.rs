@@ -25,12 +25,7 @@ impl Evaluation<'_> {
         let is_cut = self.review.document.is_cut();
         let size = size(self.review.object);
         let is_oversized = is_cut || size > HONEST_SIZE;
-        let limit = if are_users_too_many {
-            format!("its claims have more than {MOST_USERS} users in all")
-        } else {
-            format!("judging it takes more than {WORK_BUDGET} steps")
-        };
-        let hazard = hazard(is_cut, size, &limit);
+        let hazard = hazard(is_cut, size, are_users_too_many);
         let kind = &self.review.reference.kind;
         let controlled = self.owner_is_real(metadata);
         let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
@@ -63,21 +58,27 @@ impl Evaluation<'_> {
     }
 }
 
-/// The hazard of an object with this `size` whose lists were cut or that exceeded the `limit`.
-fn hazard(is_cut: bool, size: usize, limit: &str) -> Hazard {
+/// The hazard of an object with this `size` whose lists were cut, or that exceeded a limit.
+fn hazard(is_cut: bool, size: usize, are_users_too_many: bool) -> Hazard {
+    let steps =
+        format!("judging it takes more than {WORK_BUDGET} steps, which is where the guard stops");
     let fewer =
         "Give it fewer of them, or set `too-complex: warn` for its namespace in the policy.";
-    let limit = format!("{limit}, which is where the guard stops");
+    let simpler = "Give each workload claims of its own, or simpler affinity.";
     let (why, advice) = if is_cut {
-        let why = "its lists are longer than the guard reads";
-        (why.to_owned(), fewer)
+        ("its lists are longer than the guard reads".to_owned(), fewer)
+    } else if are_users_too_many {
+        let why = format!(
+            "its claims have more than {MOST_USERS} users in all, and the guard judges no more"
+        );
+        (why, simpler)
     } else if size > HONEST_SIZE {
-        let many = format!("with {size} volumes, tolerations, constraints and values in them,");
-        (format!("{many} {limit}"), fewer)
+        let why =
+            format!("with {size} volumes, tolerations, constraints and values in them, {steps}");
+        (why, fewer)
     } else {
-        let many = "it involves so many workloads, volumes and nodes that";
-        let advice = "Give each workload claims of its own, or simpler affinity.";
-        (format!("{many} {limit}"), advice)
+        let why = format!("it involves so many workloads, volumes and nodes that {steps}");
+        (why, simpler)
     };
     Hazard {
         field_path: "metadata.name".to_owned(),
