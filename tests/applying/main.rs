@@ -11,6 +11,7 @@
 )]
 
 mod applier_cluster;
+mod delivery;
 mod document;
 mod drift;
 #[path = "../harness/mod.rs"]
@@ -21,6 +22,7 @@ mod install;
 mod manifests;
 mod printed;
 mod remedies;
+mod services;
 mod ways;
 
 use std::fmt::Debug;

@@ -12,12 +12,9 @@ import (
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/tracing"
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // argoManager is the field manager of Argo CD's application controller.
@@ -25,17 +22,17 @@ const argoManager = "argocd-controller"
 
 // argo holds the inputs of one sync.
 type argo struct {
-	config     *rest.Config
-	namespace  string
+	cluster
 	serverSide bool
+	spec       applicationSpec
 	kubectl    *kube.KubectlCmd
 	parser     *managedfields.GvkParser
 }
 
-func argoCD(serverSide bool) applier {
-	return func(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured) (bool, error) {
+func argoCD(serverSide bool, spec applicationSpec) applier {
+	return func(ctx context.Context, cluster cluster, objects []*unstructured.Unstructured) (bool, error) {
 		kubectl := &kube.KubectlCmd{Log: logr.Discard(), Tracer: tracing.NopTracer{}}
-		_, parser, err := kubectl.LoadOpenAPISchema(config)
+		_, parser, err := kubectl.LoadOpenAPISchema(cluster.config)
 		if err != nil {
 			return false, fmt.Errorf("the API server's schemas: %w", err)
 		}
@@ -44,10 +41,10 @@ func argoCD(serverSide bool) applier {
 			if annotations == nil {
 				annotations = map[string]string{}
 			}
-			annotations["argocd.argoproj.io/tracking-id"] = fmt.Sprintf("%s:%s/%s", namespace, object.GetKind(), object.GetName())
+			annotations["argocd.argoproj.io/tracking-id"] = fmt.Sprintf("%s:%s/%s", cluster.namespace, object.GetKind(), object.GetName())
 			object.SetAnnotations(annotations)
 		}
-		argo := argo{config, namespace, serverSide, kubectl, parser}
+		argo := argo{cluster, serverSide, spec, kubectl, parser}
 		if err := argo.sync(ctx, objects); err != nil {
 			return false, err
 		}
@@ -61,9 +58,16 @@ func (a argo) sync(ctx context.Context, objects []*unstructured.Unstructured) er
 	if err != nil {
 		return err
 	}
-	state := sync.ReconciliationResult{Target: objects, Live: live}
+	targets := objects
+	if a.spec.has("RespectIgnoreDifferences=true") {
+		if targets, err = a.spec.keepIgnored(objects, live); err != nil {
+			return err
+		}
+	}
+	state := sync.ReconciliationResult{Target: targets, Live: live}
 	run, cleanup, err := sync.NewSyncContext("revision", state, a.config, a.config, a.kubectl, a.namespace,
 		sync.WithLogr(logr.Discard()),
+		sync.WithReplace(a.spec.has("Replace=true")),
 		sync.WithServerSideApply(a.serverSide),
 		sync.WithServerSideApplyManager(argoManager))
 	if err != nil {
@@ -89,7 +93,8 @@ func (a argo) sync(ctx context.Context, objects []*unstructured.Unstructured) er
 	}
 }
 
-// differs compares like the application's status, with the defaults of Argo CD.
+// differs compares like the application's status, with the defaults of Argo CD and the application's
+// ignoreDifferences.
 func (a argo) differs(ctx context.Context, objects []*unstructured.Unstructured) (bool, error) {
 	live, err := a.live(ctx, objects)
 	if err != nil {
@@ -97,6 +102,7 @@ func (a argo) differs(ctx context.Context, objects []*unstructured.Unstructured)
 	}
 	differences, err := diff.DiffArray(objects, live,
 		diff.WithLogr(logr.Discard()),
+		diff.WithNormalizer(a.spec),
 		diff.WithStructuredMergeDiff(a.serverSide),
 		diff.WithGVKParser(a.parser),
 		diff.WithManager(argoManager))
@@ -108,15 +114,11 @@ func (a argo) differs(ctx context.Context, objects []*unstructured.Unstructured)
 
 // live reads the objects from the cluster; nil for an object that does not exist.
 func (a argo) live(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	client, err := dynamic.NewForConfig(a.config)
-	if err != nil {
-		return nil, fmt.Errorf("the API server: %w", err)
-	}
 	live := make([]*unstructured.Unstructured, len(objects))
 	for i, object := range objects {
-		kind := object.GroupVersionKind()
-		resource, _ := meta.UnsafeGuessKindToResource(kind)
-		found, err := client.Resource(resource).Namespace(a.namespace).Get(ctx, object.GetName(), metav1.GetOptions{})
+		found := &unstructured.Unstructured{}
+		found.SetGroupVersionKind(object.GroupVersionKind())
+		err := a.kube.Get(ctx, client.ObjectKeyFromObject(object), found)
 		switch {
 		case err == nil:
 			live[i] = found

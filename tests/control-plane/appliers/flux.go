@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/polling"
 	"github.com/fluxcd/pkg/ssa"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const fluxGroup = "kustomize.toolkit.fluxcd.io"
@@ -31,14 +29,12 @@ func fluxOptions(owner ssa.Owner) ssa.ApplyOptions {
 }
 
 // flux applies the objects, and then looks for drift as in the next interval.
-func flux(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured) (bool, error) {
-	kube, err := client.New(config, client.Options{})
-	if err != nil {
-		return false, fmt.Errorf("the API server: %w", err)
-	}
+func flux(ctx context.Context, cluster cluster, objects []*unstructured.Unstructured) (bool, error) {
 	owner := ssa.Owner{Field: "kustomize-controller", Group: fluxGroup}
-	manager := ssa.NewResourceManager(kube, nil, owner)
-	manager.SetOwnerLabels(objects, namespace, namespace)
+	// Namespaces and definitions come first, and the rest once these are ready.
+	poller := polling.NewStatusPoller(cluster.kube, cluster.kube.RESTMapper(), polling.Options{})
+	manager := ssa.NewResourceManager(cluster.kube, poller, owner)
+	manager.SetOwnerLabels(objects, cluster.namespace, cluster.namespace)
 	if _, err := manager.ApplyAllStaged(ctx, objects, fluxOptions(owner)); err != nil {
 		return false, err
 	}
