@@ -1,9 +1,11 @@
 //! Whether a node is alive.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::diagnosis::DiagnosisInput;
 use super::index::Index;
+use super::span::span;
 use engine::analysis::{Heartbeat, Life};
 use engine::model::node::{OUT_OF_SERVICE, Taint};
 use engine::snapshot::Lookup;
@@ -26,7 +28,7 @@ pub enum Health {
 
 /// The taint of the cloud's controller, which sees whether the machine runs
 /// (`pkg/controllers/nodelifecycle` of `k8s.io/cloud-provider`).
-pub(super) const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
+const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
 /// The taints of a node that does not respond (`pkg/controller/nodelifecycle`), and of a node that
 /// its cloud has shut down. They outweigh a Lease that looks fresh, because clocks differ.
@@ -87,28 +89,18 @@ impl Examined {
             out_of_service: taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),
         }
     }
-}
 
-impl Examined {
-    /// What becomes of a volume here that no pod of this node uses any more, in sentences.
-    pub(super) fn outlook(&self, facts: DiagnosisInput<'_>) -> &'static str {
-        match self.health {
-            Health::Alive => {
-                "The kubelet of a healthy node unmounts it within seconds, and Kubernetes never detaches by force from such a node."
-            }
-            Health::Lost if self.out_of_service => {
-                "Its taint node.kubernetes.io/out-of-service says that the machine is off, so that Kubernetes lets the volume go within a minute."
-            }
-            Health::Gone if !facts.objects.view.server().waits_after_a_node_is_deleted() => {
-                "Since 1.38, Kubernetes detaches it once the last pod of that node is gone."
-            }
-            Health::Gone => {
-                "Before 1.38, Kubernetes detaches it by force 6 minutes after the last pod of that node is gone, and never if its controller manager runs with --disable-force-detach-on-timeout."
-            }
-            _ => {
-                "Kubernetes detaches it by force 6 minutes after the last pod there is gone, even if the machine still writes to it. Where its controller manager runs with --disable-force-detach-on-timeout, it never does."
-            }
-        }
+    /// The values of sentences about this node.
+    pub(super) fn values(&self, facts: DiagnosisInput<'_>) -> Value {
+        json!({
+            "there": self.name,
+            "health": self.health,
+            "out-of-service": self.out_of_service,
+            "detached-at-once": !facts.objects.view.server().waits_after_a_node_is_deleted(),
+            "shut-down": self.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)),
+            "ready": self.ready.unwrap_or("Unknown"),
+            "lease-age": self.lease_seconds.map(span),
+        })
     }
 }
 

@@ -138,6 +138,11 @@ pub(super) fn advice(line: &str, cause: &str) -> Option<String> {
         })
 }
 
+/// A message without the full stop, to be quoted within a sentence.
+pub(super) fn quotable(message: &str) -> &str {
+    message.trim().trim_end_matches('.')
+}
+
 /// A statement, as the names of its messages in the catalog.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phrase(&'static [&'static str]);

@@ -3,11 +3,11 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::cause::{describe, power, sentence};
+use super::cause::describe;
 use super::diagnosis::DiagnosisInput;
 use super::health::{Examined, Health};
 use super::index::Index;
-use engine::model::Text;
+use super::report_case::state;
 use engine::model::live_pod::Pod;
 use engine::model::volume_attachment::VolumeAttachment;
 
@@ -52,45 +52,33 @@ pub fn node(facts: DiagnosisInput<'_>, name: &str) -> Option<NodeEntry> {
             .filter(|pod| has(pod, &attachment.volume))
             .map(|pod| format!("{} in {}", describe(pod), pod.meta.namespace))
             .collect();
-        let who = match users.as_slice() {
-            [] => "no pod of the node that was read uses it".to_owned(),
-            users => format!("{} has it", users.join(" and ")),
-        };
-        let error = attachment.detach_error.as_ref();
-        let error = error.map(|said| format!(" The driver says: \"{said}\"."));
-        format!(
-            "Volume {} is {}; {who}.{}",
-            attachment.volume,
-            state(attachment),
-            error.unwrap_or_default()
-        )
+        let more = json!({
+            "volume": attachment.volume,
+            "state": state(attachment),
+            "users": users.join(" and "),
+            "detach-error": attachment.detach_error,
+        });
+        facts.told("node-volume", more).explanation
     });
     let is_attached =
         |pod: &&Pod| attachments.iter().any(|attachment| has(pod, &attachment.volume));
     let mounted = pods.iter().copied().filter(|pod| !is_attached(pod)).map(|pod| {
-        format!(
-            "{} in {} uses claim {}; no VolumeAttachment of it was seen here.",
-            sentence(&describe(pod)),
-            pod.meta.namespace,
-            pod.claims.iter().map(Text::as_str).collect::<Vec<_>>().join(", ")
-        )
+        let user = sentence(&describe(pod));
+        let more = json!({"user": user, "namespace": pod.meta.namespace, "claims": pod.claims});
+        facts.told("node-mount", more).explanation
     });
     let in_use = index.nodes.get(name).map_or(0, |known| known.status.volumes_in_use.len());
-    let kubelet = (in_use > 0).then(|| {
-        format!("The kubelet reports {in_use} attachable volumes that are mounted, or were when it last reported.")
-    });
+    let kubelet =
+        (in_use > 0).then(|| facts.told("node-in-use", json!({ "in-use": in_use })).explanation);
     let volumes: Vec<String> = attached.chain(mounted).chain(kubelet).collect();
     let way_out = (!volumes.is_empty()).then(|| way_out(facts, &node, !pods.is_empty()));
     Some(NodeEntry { node, volumes, way_out })
 }
 
-/// The state of an attachment, after "is".
-pub(super) const fn state(attachment: &VolumeAttachment) -> &'static str {
-    match (attachment.metadata.is_being_deleted(), attachment.attached) {
-        (true, _) => "being detached",
-        (false, true) => "attached",
-        (false, false) => "being attached",
-    }
+/// The text as the beginning of a sentence.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// How to empty the node. Nothing that is safe on a live machine only is advised for another one.
@@ -103,7 +91,5 @@ fn way_out(facts: DiagnosisInput<'_>, node: &Examined, has_pods: bool) -> String
         Health::Lost | Health::Gone => "node-off",
         Health::Unknown => "node-unread",
     };
-    let outlook = node.outlook(facts);
-    let more = json!({"there": node.name, "power": power(node), "outlook": outlook});
-    facts.told(name, more).explanation
+    facts.told(name, node.values(facts)).explanation
 }

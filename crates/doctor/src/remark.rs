@@ -8,8 +8,9 @@ use super::cause::{FORCED, NAMED, SLOW, describe};
 use super::diagnosis::DiagnosisInput;
 use super::health::{Examined, Health};
 use super::index::Index;
-use super::node::state;
+use super::report_case::state;
 use super::span::span;
+use super::told::merged;
 use engine::model::Text;
 use engine::model::live_pod::Pod;
 use engine::model::volume::ClaimRef;
@@ -74,10 +75,14 @@ fn kept_attachments(index: &Index<'_>) -> Vec<Remark> {
         if let Some((claim, seconds)) = kept(attachment, index) {
             let (about, volumes) = nodes.entry(&attachment.node).or_default();
             about.extend([attachment.volume.clone(), claim.name.clone()]);
-            let (is, since) = (state(attachment), span(seconds));
-            let claim = format!("{}/{}", claim.namespace, claim.name);
-            volumes
-                .push(format!("volume {} of claim {claim} ({is} for {since})", attachment.volume));
+            let more = json!({
+                "volume": attachment.volume,
+                "namespace": claim.namespace,
+                "claim": claim.name,
+                "state": state(attachment),
+                "since": span(seconds),
+            });
+            volumes.push(index.facts.told("kept-attachment", more).explanation);
         }
     }
     nodes
@@ -102,18 +107,13 @@ fn kept<'a>(attachment: &VolumeAttachment, index: &Index<'a>) -> Option<(&'a Cla
 
 fn on_node(index: &Index<'_>, name: &str, mut volumes: Vec<String>) -> Option<String> {
     let node = Examined::of(index, name);
-    let health = match node.health {
-        Health::Alive => "is Ready",
-        Health::NotReady => "is not Ready",
-        Health::Lost => "does not answer",
-        Health::Gone => "no longer exists",
-        Health::Unknown => return None,
-    };
+    if node.health == Health::Unknown {
+        return None;
+    }
     let rest = volumes.len().saturating_sub(NAMED);
     volumes.truncate(NAMED);
     volumes.extend((rest > 0).then(|| format!("{rest} more")));
-    let outlook = node.outlook(index.facts);
-    let more = json!({"there": name, "health": health, "list": volumes, "outlook": outlook});
+    let more = merged(node.values(index.facts), json!({ "list": volumes }));
     Some(index.facts.told("kept-attachments", more).explanation)
 }
 

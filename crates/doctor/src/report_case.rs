@@ -14,6 +14,7 @@ use engine::model::Text;
 use engine::model::access_mode::AccessMode;
 use engine::model::live_pod::Pod;
 use engine::model::object::ObjectRef;
+use engine::model::volume_attachment::VolumeAttachment;
 
 /// Pods that wait for one volume for one reason, with the way out.
 #[derive(Clone, Debug, Serialize)]
@@ -224,16 +225,21 @@ fn holder(pod: &Pod) -> HolderEntry {
     }
 }
 
-fn attachment(attachment: &engine::model::volume_attachment::VolumeAttachment) -> AttachmentEntry {
+fn attachment(attachment: &VolumeAttachment) -> AttachmentEntry {
     AttachmentEntry {
         name: attachment.metadata.name.clone(),
         node: attachment.node.clone(),
-        state: match (attachment.metadata.deletion_timestamp, attachment.attached) {
-            (Some(_), _) => "detaching",
-            (None, true) => "attached",
-            (None, false) => "attaching",
-        },
+        state: state(attachment),
         attach_error: attachment.attach_error.clone(),
         detach_error: attachment.detach_error.clone(),
+    }
+}
+
+/// How far an attachment has come.
+pub(super) const fn state(attachment: &VolumeAttachment) -> &'static str {
+    match (attachment.metadata.is_being_deleted(), attachment.attached) {
+        (true, _) => "detaching",
+        (false, true) => "attached",
+        (false, false) => "attaching",
     }
 }

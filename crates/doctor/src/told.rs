@@ -1,4 +1,5 @@
-//! The words of causes, nodes and remarks: `judgements.yaml`, whose head explains it.
+//! The words of causes, nodes and remarks: `judgements.yaml` and `phrases.yaml`, whose heads explain
+//! them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,7 +11,9 @@ use super::action::{Purpose, SuggestedAction};
 use super::cause::{Judgement, is_made_again, kind_of, may_move};
 use super::command;
 use super::diagnosis::DiagnosisInput;
+use super::health::Examined;
 use super::waiting_pod::WaitingPod;
+use engine::analysis::AttachConstraint;
 use engine::model::workload::WorkloadKind;
 
 /// The words of a judgement, with placeholders.
@@ -34,16 +37,31 @@ struct Step {
     text: String,
 }
 
-const YAML: &str = include_str!("judgements.yaml");
+/// A part of sentences, which stands for a placeholder.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Phrase {
+    #[serde(rename = "as")]
+    name: String,
+    #[serde(rename = "if")]
+    condition: Option<String>,
+    unless: Option<String>,
+    text: String,
+}
 
-/// A test proves that the embedded file can be read.
+const YAML: &str = include_str!("judgements.yaml");
+const PHRASES_YAML: &str = include_str!("phrases.yaml");
+
+/// A test proves that the embedded files can be read.
 static JUDGEMENTS: LazyLock<HashMap<String, Told>> =
     LazyLock::new(|| serde_saphyr::from_str(YAML).unwrap_or_default());
+static PHRASES: LazyLock<Vec<Phrase>> =
+    LazyLock::new(|| serde_saphyr::from_str(PHRASES_YAML).unwrap_or_default());
 
 impl WaitingPod<'_> {
     /// The judgement with this name, for this pod.
     pub(super) fn told(&self, name: &str, more: Value) -> Judgement {
-        let mut values = json!({
+        let values = json!({
             "namespace": self.pod.meta.namespace,
             "pod": self.pod.meta.name,
             "claim": self.claim,
@@ -51,15 +69,28 @@ impl WaitingPod<'_> {
             "node": self.pod.node,
             "driver": self.driver(),
             "until": if self.pod.is_ending() { "delete" } else { "condition=Ready" },
+            "ending": self.pod.is_ending(),
             "made-again": is_made_again(self.pod),
             "may-move": may_move(self, self.workload().map(|workload| workload.kind)),
             "of-set": kind_of(self.pod) == Some(WorkloadKind::StatefulSet),
+            "for-one-pod": self.used.attach_constraint == AttachConstraint::SinglePod,
+            "for-one-mount": self.refuses_second_mount(),
         });
-        if let (Value::Object(values), Value::Object(more)) = (&mut values, more) {
-            values.extend(more);
-        }
-        self.index.facts.told(name, values)
+        self.index.facts.told(name, merged(values, more))
     }
+
+    /// The judgement with this name, for this pod and that node.
+    pub(super) fn told_of_node(&self, node: &Examined, name: &str, more: Value) -> Judgement {
+        self.told(name, merged(node.values(self.index.facts), more))
+    }
+}
+
+/// The values of both objects.
+pub(super) fn merged(mut values: Value, more: Value) -> Value {
+    if let (Value::Object(values), Value::Object(more)) = (&mut values, more) {
+        values.extend(more);
+    }
+    values
 }
 
 impl DiagnosisInput<'_> {
@@ -68,71 +99,96 @@ impl DiagnosisInput<'_> {
         let Some(told) = JUDGEMENTS.get(name) else {
             return Judgement::default();
         };
-        let explanation = text(self.kubectl, &told.because, &values).unwrap_or_default();
         if let Some(values) = values.as_object_mut() {
             values.retain(|_, value| !word(value).is_empty());
         }
+        for Phrase { name: phrase, condition, unless, text } in PHRASES.iter() {
+            let is_meant = applies(condition, unless, &values) && is_complete(text, &values);
+            if values.get(phrase).is_none() && is_meant {
+                values[phrase] = filled(text, &values).into();
+            }
+        }
         let steps = told.steps.iter().filter_map(|step| step.in_full(self.kubectl, &values));
-        Judgement { explanation, steps: steps.collect() }
+        Judgement {
+            explanation: text(self.kubectl, &told.because, &values),
+            steps: steps.collect(),
+        }
     }
 }
 
 impl Step {
     /// The step with these values; `None` if it is left out.
     fn in_full(&self, kubectl: &str, values: &Value) -> Option<SuggestedAction> {
-        let has = |name: &String| values.get(name).is_some();
-        if self.unless.as_ref().is_some_and(has) || !self.condition.as_ref().is_none_or(has) {
+        let is_whole = |text: &&String| is_complete(text, values);
+        let has_all = self.command.iter().chain([&self.text]).all(|text| is_whole(&text));
+        if !has_all || !applies(&self.condition, &self.unless, values) {
             return None;
         }
-        let command = |command: &String| line(kubectl, command, values);
-        let then = self.then.as_ref().and_then(command).map(|then| format!(" && {then}"));
-        let asks = self.asks.as_ref().and_then(command).map(|asks| format!("=\"$({asks})\""));
+        let written = |command: &Option<String>, before: &str, after: &str| {
+            let command = command.as_ref().filter(is_whole)?;
+            Some(format!("{before}{}{after}", line(kubectl, command, values)))
+        };
+        let end = written(&self.then, " && ", "").or_else(|| written(&self.asks, "=\"$(", ")\""));
         Some(SuggestedAction {
             purpose: self.purpose,
-            command: match &self.command {
-                Some(own) => Some(command(own)? + &then.or(asks).unwrap_or_default()),
-                None => None,
-            },
-            text: text(kubectl, &self.text, values)?,
+            command: written(&self.command, "", &end.unwrap_or_default()),
+            text: text(kubectl, &self.text, values),
         })
     }
 }
 
-/// A command with these values, for a shell; `None` if a value is missing.
-fn line(kubectl: &str, command: &str, values: &Value) -> Option<String> {
+/// Whether all that is in `condition` holds, and nothing that is in `unless`. `health=lost` holds if
+/// that value is this one.
+fn applies(condition: &Option<String>, unless: &Option<String>, values: &Value) -> bool {
+    let holds = |part: &str| match part.split_once('=') {
+        Some((name, value)) => values[name] == value,
+        None => values.get(part).is_some(),
+    };
+    let mut parts = condition.iter().flat_map(|condition| condition.split(' '));
+    parts.all(holds) && !unless.iter().flat_map(|unless| unless.split(' ')).any(holds)
+}
+
+/// A command with these values, for a shell.
+fn line(kubectl: &str, command: &str, values: &Value) -> String {
     let mut words = Vec::new();
     for part in command.split(' ') {
         match values.get(part.trim_matches(['{', '}'])) {
             Some(Value::Array(items)) => words.extend(items.iter().map(word)),
-            _ => words.push(filled(part, values)?),
+            _ => words.push(filled(part, values)),
         }
     }
-    Some(match words.split_first() {
+    match words.split_first() {
         Some((first, rest)) if first == command::OWN => command::own(kubectl, rest),
         _ => command::line(kubectl, &words),
-    })
+    }
 }
 
-/// A text with these values and with the commands in it; `None` if a value is missing.
-fn text(kubectl: &str, text: &str, values: &Value) -> Option<String> {
+/// A text with these values and with the commands in it.
+fn text(kubectl: &str, text: &str, values: &Value) -> String {
     let parts = text.split('`').map(|part| match part.strip_prefix("$ ") {
         Some(command) => line(kubectl, command, values),
         None => filled(part, values),
     });
-    Some(parts.collect::<Option<Vec<_>>>()?.join("`"))
+    parts.collect::<Vec<_>>().join("`")
 }
 
-/// The text with a value for each placeholder such as `{pod}`; `None` if one has none.
-fn filled(text: &str, values: &Value) -> Option<String> {
+/// The text with a value for each placeholder such as `{pod}`, and nothing for those without one.
+fn filled(text: &str, values: &Value) -> String {
     let mut parts = text.split('{');
-    let mut filled = parts.next()?.to_owned();
+    let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         match part.split_once('}').filter(|(name, _)| is_placeholder(name)) {
-            Some((name, rest)) => filled = filled + &word(values.get(name)?) + rest,
+            Some((name, rest)) => filled = filled + &word(&values[name]) + rest,
             None => filled = filled + "{" + part,
         }
     }
-    Some(filled)
+    filled
+}
+
+/// Whether each placeholder of the text has a value.
+fn is_complete(text: &str, values: &Value) -> bool {
+    let mut names = text.split('{').filter_map(|part| Some(part.split_once('}')?.0));
+    names.all(|name| !is_placeholder(name) || values.get(name).is_some())
 }
 
 /// A value in words; empty if it stands for nothing.
@@ -158,6 +214,8 @@ mod tests {
     fn the_words_are_read() {
         let told: HashMap<String, Told> = serde_saphyr::from_str(YAML).unwrap();
         assert!(!told.is_empty());
+        let phrases: Vec<Phrase> = serde_saphyr::from_str(PHRASES_YAML).unwrap();
+        assert!(!phrases.is_empty());
     }
 
     #[test]
@@ -168,7 +226,8 @@ mod tests {
             ("on {node}", None),
             (r#"{"spec":{}} {a b} {"#, Some(r#"{"spec":{}} {a b} {"#)),
         ] {
-            assert_eq!(filled(text, &values).as_deref(), expected);
+            let whole = is_complete(text, &values).then(|| filled(text, &values));
+            assert_eq!(whole.as_deref(), expected);
         }
     }
 }

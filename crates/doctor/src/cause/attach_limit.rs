@@ -29,11 +29,6 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     counts.sort_by_key(|(count, _)| Reverse(*count));
     let fullest: Vec<String> =
         counts.iter().take(NAMED).map(|(count, node)| format!("{node} has {count}")).collect();
-    let attached = if fullest.is_empty() {
-        String::new()
-    } else {
-        format!(" Attached are: {}.", fullest.join(", "))
-    };
-    let more = json!({"attached": attached, "cordoned": no_node::cordoned(waiting)});
+    let more = json!({"fullest": fullest, "cordoned": no_node::cordoned(waiting)});
     Some(waiting.told("attach-limit", more))
 }

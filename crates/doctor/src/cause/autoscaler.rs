@@ -3,20 +3,13 @@
 use serde_json::json;
 
 use super::changed::Changed;
-use super::{Judgement, another_storage, held, scale};
+use super::{Judgement, describe, scale};
+use crate::told::merged;
 use crate::waiting_pod::WaitingPod;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let autoscaler = waiting.autoscaler()?;
     let other = waiting.siblings().next()?;
-    let explanation = format!(
-        "HorizontalPodAutoscaler {} may give {} up to {} pods, but {}",
-        autoscaler.metadata.name,
-        WaitingPod::target_of(waiting.pod),
-        autoscaler.spec.max_replicas,
-        held(waiting, other),
-    );
-    let changed = Changed::scaling(autoscaler, waiting);
     // An autoscaler immediately scales its workload down to its maximum, whatever the load
     // (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`). KEDA writes its
     // autoscalers from ScaledObjects. It refuses a minimum above the maximum
@@ -28,11 +21,13 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         (Some(_), _) => json!({"minReplicaCount": 1, "maxReplicaCount": 1}),
     };
     let values = json!({
+        "autoscaler": autoscaler.metadata.name,
+        "workload": WaitingPod::target_of(waiting.pod),
+        "most": autoscaler.spec.max_replicas,
+        "holder": describe(other),
+        "holder-node": other.node,
         "patch": {"spec": spec},
-        "blocked": scale::blocked(waiting, waiting.pod, 1),
-        "left": scale::left(waiting),
     });
-    let mut steps = changed.ways_out(waiting, "autoscaler", values);
-    steps.extend(another_storage(waiting));
-    Some(Judgement { explanation, steps })
+    let changed = Changed::scaling(autoscaler, waiting);
+    Some(changed.judged(waiting, "autoscaler", merged(values, scale::to_one(waiting))))
 }

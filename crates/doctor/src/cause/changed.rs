@@ -104,33 +104,38 @@ impl<'a> Changed<'a> {
     pub(super) fn told(&self, waiting: &WaitingPod<'_>, name: &str, mut more: Value) -> Judgement {
         more["target"] = json!(self.name);
         more["changed"] = json!(self.display_name);
+        more["kind"] = json!(self.kind.map(WorkloadKind::name));
         waiting.told(name, more)
     }
 
-    /// The ways out with this name, which change this object.
-    pub(super) fn ways(&self, waiting: &WaitingPod<'_>, name: &str, more: Value) -> Vec<Way<'_>> {
+    /// The judgement with this name, whose ways out change this object, with the steps that keep the
+    /// delivery from undoing them.
+    pub(super) fn judged(&self, waiting: &WaitingPod<'_>, name: &str, more: Value) -> Judgement {
+        let Judgement { explanation, steps } = self.told(waiting, name, more);
+        let is_way = |step: &SuggestedAction| step.purpose == Purpose::WayOut;
+        let steps = steps.chunk_by(|a, b| is_way(a) == is_way(b)).flat_map(|steps| {
+            if is_way(&steps[0]) {
+                with_delivery_steps(waiting, self.ways(steps.to_vec()))
+            } else {
+                steps.to_vec()
+            }
+        });
+        Judgement { explanation, steps: steps.collect() }
+    }
+
+    /// The ways out that are these steps, which change this object.
+    pub(super) fn ways(&self, steps: Vec<SuggestedAction>) -> Vec<Way<'_>> {
         let undone = self.controller.map_or_else(String::new, |owner| {
             format!(
                 " {} belongs to {} {}, whose controller may undo this; the change that lasts is made there.",
                 self.display_name, owner.kind, owner.name
             )
         });
-        let steps = self.told(waiting, name, more).steps.into_iter();
-        let ways = steps.map(|step| Way {
+        let ways = steps.into_iter().map(|step| Way {
             step: SuggestedAction { text: step.text + &undone, ..step },
             changed: Some(self),
         });
         ways.collect()
-    }
-
-    /// These ways out, with the steps that keep the delivery from undoing them.
-    pub(super) fn ways_out(
-        &self,
-        waiting: &WaitingPod<'_>,
-        name: &str,
-        more: Value,
-    ) -> Vec<SuggestedAction> {
-        with_delivery_steps(waiting, self.ways(waiting, name, more))
     }
 
     /// The name in sentences of the object in the manifests.

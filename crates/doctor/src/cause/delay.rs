@@ -33,13 +33,11 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "holder": holder.map(describe),
         "owner": holder.map(owner),
         "left": due.map(|due| span(-waiting.index.since(due))),
-        "there": there,
         "since": since.map(|since| span(waiting.index.since(since))),
-        "outlook": Examined::of(waiting.index, there).outlook(waiting.index.facts),
         "unready": unready_node(waiting),
         "ends": runs_to_its_end(waiting).is_some(),
     });
-    Some(waiting.told(stage(waiting), more))
+    Some(waiting.told_of_node(&Examined::of(waiting.index, there), stage(waiting), more))
 }
 
 /// Whether nothing has changed for so long that this is no longer a delay. A terminating pod counts

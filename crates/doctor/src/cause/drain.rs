@@ -23,13 +23,10 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if !waiting.may_be_first_of_its_like() || waited > GIVEN_UP {
         return None;
     }
-    let left = match waiting.holding_node(|node| node.cordoned) {
-        Some(node) => format!("node {}, which takes no new pods", node.name),
-        None => "its node".to_owned(),
-    };
-    let again = match LOOKS_AGAIN - waited {
-        seconds @ 1.. => format!("in {} or a little later", span(seconds)),
-        _ => "any moment now".to_owned(),
-    };
-    Some(waiting.told("drain-with-co-location", json!({"left": left, "again": again})))
+    let left = LOOKS_AGAIN - waited;
+    let more = json!({
+        "cordoned": waiting.holding_node(|node| node.cordoned).map(|node| node.name),
+        "again": (left > 0).then(|| span(left)),
+    });
+    Some(waiting.told("drain-with-co-location", more))
 }

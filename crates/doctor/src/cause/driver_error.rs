@@ -5,45 +5,33 @@ use serde_json::json;
 use super::mislabelled::attached_to;
 use super::{Judgement, exclusive_use};
 use crate::health::{Examined, Health};
-use crate::messages::{self, ATTACH_FAILED, ATTACHED_ELSEWHERE, NODE_WITHOUT_DRIVER};
+use crate::messages::{self, ATTACH_FAILED, ATTACHED_ELSEWHERE, NODE_WITHOUT_DRIVER, quotable};
+use crate::told::merged;
 use crate::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let fault = fault(waiting).filter(|fault| !is_held_elsewhere(waiting, fault))?;
-    let said = fault.message.trim().trim_end_matches('.');
+    let said = quotable(fault.message);
     // The attacher or the kubelet reports this, not the driver.
     if fault.verb != DETACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
         return Some(waiting.told("driver-missing", json!({"there": fault.node, "said": said})));
     }
-    let (name, log) = match fault.verb {
-        MOUNT => ("mount-error", format!("node plugin on {}", fault.node)),
-        _ => ("driver-error", "controller, in the container csi-attacher".to_owned()),
-    };
-    let is_back = fault.verb == DETACH && waiting.pod.node.as_deref() == Some(fault.node);
-    let back = if is_back {
-        " The pod is on that node again, and the volume is attached to it once this old attachment is gone."
-    } else {
-        ""
-    };
-    let advice = match attached_elsewhere(waiting, &fault).next() {
-        Some(other) => attached_to(waiting, &other.node),
-        None => messages::advice(fault.message, "driver-error")
-            .unwrap_or_else(|| "These words are all that is known of the reason.".to_owned()),
-    };
     let is_gone = Examined::of(waiting.index, fault.node).health == Health::Gone;
     let more = json!({
         "verb": fault.verb,
         "there": fault.node,
         "said": said,
-        "back": back,
-        "advice": advice,
-        "log": log,
         "attachment": fault.attachment.map(|found| &found.metadata.name),
         "gone": is_gone && fault.verb == DETACH,
-        "here-again": is_back,
+        "here-again": fault.verb == DETACH && waiting.pod.node.as_deref() == Some(fault.node),
     });
-    Some(waiting.told(name, more))
+    let advice = match attached_elsewhere(waiting, &fault).next() {
+        Some(other) => attached_to(waiting, &other.node),
+        None => json!({"advice": messages::advice(fault.message, "driver-error")}),
+    };
+    let name = if fault.verb == MOUNT { "mount-error" } else { "driver-error" };
+    Some(waiting.told(name, merged(more, advice)))
 }
 
 /// Whether the driver's error only follows from another cause: a pod on the other node has the
@@ -65,9 +53,9 @@ fn attached_elsewhere<'a>(
     waiting.foreign_attachments().filter(move |attachment| says_so && attachment.is_settled())
 }
 
-const ATTACH: &str = "attach the volume to";
-const DETACH: &str = "detach the volume from";
-const MOUNT: &str = "mount it on";
+pub(super) const ATTACH: &str = "attach";
+pub(super) const DETACH: &str = "detach";
+const MOUNT: &str = "mount";
 
 /// An operation on the volume that failed.
 struct Fault<'a> {

@@ -47,12 +47,10 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 /// The steps that let the pod run on a node that its own template excludes.
 fn off(waiting: &WaitingPod<'_>, admits: Admits, node: &str) -> Vec<SuggestedAction> {
     let own = Changed::behind(waiting.pod, waiting);
-    let more = json!({"there": node, "where": format!("on node {node}")});
-    match (admits, own.kind) {
-        (Admits::Yes, _) => Vec::new(),
-        (Admits::WithoutSelector, Some(WorkloadKind::Deployment)) => {
-            own.ways_out(waiting, "nodeselector-keeps-off", more)
-        }
-        _ => own.told(waiting, "template-keeps-off", more).steps,
-    }
+    let name = match (admits, own.kind) {
+        (Admits::Yes, _) => return Vec::new(),
+        (Admits::WithoutSelector, Some(WorkloadKind::Deployment)) => "nodeselector-keeps-off",
+        _ => "template-keeps-off",
+    };
+    own.judged(waiting, name, json!({"there": node, "where": format!("on node {node}")})).steps
 }

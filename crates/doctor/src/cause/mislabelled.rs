@@ -3,9 +3,10 @@
 //! The attach-detach controller trusts the access modes of the PersistentVolume and lets the second
 //! node try; the driver refuses.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Judgement, exclusive_use};
+use crate::messages::quotable;
 use crate::waiting_pod::WaitingPod;
 use engine::model::Text;
 
@@ -13,28 +14,19 @@ use engine::model::Text;
 /// modes.
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let said = waiting.refusal().or(waiting.said)?;
-    let node = &waiting.mislabelled()?.node;
-    let explanation = format!(
-        "{} The driver's words: \"{}\".",
-        attached_to(waiting, node),
-        said.trim().trim_end_matches('.')
-    );
-    let mut steps = exclusive_use(waiting).unwrap_or_default().steps;
-    steps.extend(waiting.told("mislabelled", Value::Null).steps);
-    Some(Judgement { explanation, steps })
+    let mut more = attached_to(waiting, &waiting.mislabelled()?.node);
+    more["said"] = json!(quotable(said));
+    let told = waiting.told("mislabelled-volume", more);
+    let steps = exclusive_use(waiting).unwrap_or_default().steps;
+    Some(Judgement { steps: [steps, told.steps].concat(), ..told })
 }
 
-/// Says which node has the disk, and that no other node can have it.
-pub(super) fn attached_to(waiting: &WaitingPod<'_>, node: &Text) -> String {
-    let holder = waiting
-        .holders
-        .iter()
-        .find(|pod| pod.node.as_ref() == Some(node))
-        .map(|pod| format!(" (pod {})", pod.meta.name))
-        .unwrap_or_default();
-    let promise = match waiting.mislabelled() {
-        Some(_) => ", whatever the volume's ReadWriteMany says",
-        None => "",
-    };
-    format!("The disk is attached to {node}{holder}. Its driver cannot attach it twice{promise}.")
+/// The values of the sentence that says which node has the disk.
+pub(super) fn attached_to(waiting: &WaitingPod<'_>, node: &Text) -> Value {
+    let holder = waiting.holders.iter().find(|pod| pod.node.as_ref() == Some(node));
+    json!({
+        "disk-node": node,
+        "disk-pod": holder.map(|pod| &pod.meta.name),
+        "mislabelled": waiting.mislabelled().is_some(),
+    })
 }

@@ -27,7 +27,6 @@ mod stalled;
 mod unbound_claim;
 
 pub(super) use delay::{FORCED, SLOW};
-pub(super) use node_lost::power;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -37,7 +36,6 @@ use serde_json::Value;
 
 use super::action::{Purpose, SuggestedAction};
 use super::waiting_pod::WaitingPod;
-use engine::analysis::AttachConstraint;
 use engine::analysis::eligibility::Eligibility;
 use engine::model::labels::Labels;
 use engine::model::live_pod::Pod;
@@ -204,39 +202,6 @@ pub(super) fn describe(pod: &Pod) -> String {
     }
 }
 
-/// The place of the pod in a sentence, such as `on node n1`.
-fn whereabouts(pod: &Pod) -> String {
-    match &pod.node {
-        Some(node) => format!("on node {node}"),
-        None => "on no node yet".to_owned(),
-    }
-}
-
-/// The limit of the volume, as part of a sentence.
-fn limit(waiting: &WaitingPod<'_>) -> String {
-    let claim = waiting.claim;
-    match waiting.used.attach_constraint {
-        AttachConstraint::SinglePod => {
-            format!("claim \"{claim}\" is for one pod at a time (ReadWriteOncePod)")
-        }
-        _ if waiting.refuses_second_mount() => {
-            format!("claim \"{claim}\" can be mounted for one pod at a time")
-        }
-        _ => format!("claim \"{claim}\" can be attached to one node at a time"),
-    }
-}
-
-/// The limit of the volume, and the pod that has it, as the end of a sentence.
-fn held(waiting: &WaitingPod<'_>, by: &Pod) -> String {
-    format!("{}; {} {} has it.", limit(waiting), describe(by), whereabouts(by))
-}
-
-/// The text as the beginning of a sentence.
-pub(super) fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}
-
 /// Whether the template of a workload admits a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Admits {
@@ -263,11 +228,6 @@ impl Admits {
             (false, false) => Self::No,
         }
     }
-}
-
-/// The note about storage that several nodes can use at once.
-fn another_storage(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    waiting.told("another-storage", Value::Null).steps
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 //! This resembles `rollout-overlap`, but strategy and placement looked safe: each revision is
 //! pinned to one node, and the two nodes differ.
 
+use serde_json::json;
+
 use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
-use super::{Judgement, describe, limit, sentence};
+use super::{Judgement, describe};
 use crate::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 
@@ -18,12 +20,10 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if new == node || eligibility.admits(left) {
         return None;
     }
-    let explanation = format!(
-        "The template of {} no longer lets its pods on node {node}, where {} has the volume; pod {} must be on node {new}. {}, and the rollout stops the old pod only when the new one is ready.",
-        rolled_out(waiting),
-        describe(old),
-        waiting.pod.meta.name,
-        sentence(&limit(waiting)),
-    );
-    Some(Judgement { explanation, steps: end_rollout(waiting, old) })
+    let more = json!({
+        "rolled-out": rolled_out(waiting),
+        "holder": describe(old),
+        "holder-node": node,
+    });
+    Some(Judgement { steps: end_rollout(waiting, old), ..waiting.told("moved-pin", more) })
 }

@@ -47,18 +47,13 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         Some(_) if waiting.used.keeps_its_node() => "no-machine-for-volume",
         Some(_) => "no-node-there",
     };
-    let taken = if nodes.len() == 1 { "it does not take" } else { "none of them takes" };
-    let by_template = if shut_out(waiting) {
-        " Its own template keeps it off: nodeSelector, node affinity or missing tolerations."
-    } else {
-        ""
-    };
     let more = json!({
         "disk": disk(waiting),
         "place": waiting.used.reach.as_ref().map(place),
-        "nodes": listed(&nodes),
-        "taken": taken,
-        "by-template": by_template,
+        "one-node": nodes.len() == 1,
+        "some-nodes": nodes.iter().take(NAMED).collect::<Vec<_>>(),
+        "number-of-nodes": (nodes.len() > NAMED).then_some(nodes.len()),
+        "shut-out": shut_out(waiting),
         "columns": columns,
         "cordoned": cordoned(waiting),
     });
@@ -85,15 +80,6 @@ fn no_node_for_both(waiting: &WaitingPod<'_>, columns: &str) -> Option<Judgement
         "leader": owner(pod),
     });
     Some(Changed::behind(waiting.pod, waiting).told(waiting, "no-node-for-both", more))
-}
-
-fn listed(nodes: &BTreeSet<&str>) -> String {
-    let names = nodes.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    match nodes.len() {
-        1 => format!("is node {names}"),
-        ..=NAMED => format!("are nodes {names}"),
-        more => format!("are {more} nodes, {names} among them"),
-    }
 }
 
 /// A selector in words: `topology.kubernetes.io/zone is a or b`.
@@ -227,13 +213,12 @@ fn ways_out(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         (_, false, false) => "place-full",
         (_, false, true) => "place-empty",
     };
-    // Another node helps only against a rule about nodes, and only if the volume can be used there.
-    let node = if keys.iter().all(|key| *key == HOSTNAME) && !keeps_its_node {
-        "Another node there helps"
-    } else {
-        "Another node there does not help"
-    };
-    let more = json!({"where": "where the volume is", "keys": keys, "node-there": node});
+    let is_about_nodes = keys.iter().all(|key| *key == HOSTNAME);
+    let more = json!({
+        "where": "where the volume is",
+        "keys": keys,
+        "node-helps": is_about_nodes && !keeps_its_node,
+    });
     changed.told(waiting, name, more).steps
 }
 

@@ -27,15 +27,6 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let names_it = changed.workload.is_some_and(|workload| workload.template.node_name.is_some());
     let is_patched = names_it
         && matches!(changed.kind, Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet));
-    let unready = changed.kind == Some(WorkloadKind::StatefulSet);
-    let more = json!({
-        "by-hand": !is_patched,
-        "hostname": hostname,
-        "unready": unready.then_some(&waiting.pod.meta.name),
-    });
-    let mut judgement = changed.told(waiting, "node-name-unbound", more.clone());
-    if is_patched {
-        judgement.steps.extend(changed.ways_out(waiting, "node-by-selector", more));
-    }
-    Some(judgement)
+    let more = json!({"by-hand": !is_patched, "hostname": hostname});
+    Some(changed.judged(waiting, "node-name-unbound", more))
 }

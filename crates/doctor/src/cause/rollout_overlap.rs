@@ -7,9 +7,7 @@
 use serde_json::{Value, json};
 
 use super::changed::{self, Changed, Way};
-use super::{
-    Judgement, Purpose, SuggestedAction, describe, kind_of, limit, reference, whereabouts,
-};
+use super::{Judgement, Purpose, SuggestedAction, describe, kind_of, reference};
 use crate::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 use engine::model::metadata::Controller;
@@ -20,15 +18,13 @@ use engine::rules::codes;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let old = old_pod(waiting)?;
-    let explanation = format!(
-        "The rollout of {} waits for pod {} before it stops {}, which is {} and has the volume; {}. Neither moves again.",
-        rolled_out(waiting),
-        waiting.pod.meta.name,
-        describe(old),
-        whereabouts(old),
-        limit(waiting),
-    );
-    Some(Judgement { explanation, steps: end_rollout(waiting, old) })
+    let more = json!({
+        "rolled-out": rolled_out(waiting),
+        "holder": describe(old),
+        "holder-node": old.node,
+    });
+    let told = waiting.told("rollout-overlap", more);
+    Some(Judgement { steps: end_rollout(waiting, old), ..told })
 }
 
 /// The name of the object that is rolled out, for a sentence.
@@ -135,7 +131,7 @@ pub(super) fn undo<'a>(
 ) -> Vec<Way<'a>> {
     let number = revision(waiting, replica_set);
     let more = json!({"number": number, "set": replica_set.name, "which": which, "cost": cost});
-    changed.ways(waiting, "undo", more)
+    changed.ways(changed.told(waiting, "undo", more).steps)
 }
 
 /// The ReplicaSet of a Deployment's pod. Its name consists of the Deployment's name and the pod's
@@ -160,7 +156,7 @@ fn other_strategies<'a>(
         .filter_map(|remedy| {
             let patch = serde_json::to_string(&remedy.patch(workload, document, None)?).ok()?;
             let more = json!({"patch": patch, "cost": remedy.cost});
-            Some(changed.ways(waiting, "another-strategy", more))
+            Some(changed.ways(changed.told(waiting, "another-strategy", more).steps))
         });
     Some(ways.flatten().collect())
 }

@@ -48,21 +48,16 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return is_it.then(|| waiting.told("same-disk-elsewhere", Value::Null));
     };
     let claim = twin.spec.claim_ref.as_ref();
-    let claimed = claim.map(|claim| format!(" of claim {}/{}", claim.namespace, claim.name));
-    let used = match pod {
-        Some(pod) => format!("pod {}/{} uses it", pod.meta.namespace, pod.meta.name),
-        None => "it is in use".to_owned(),
-    };
     let node = attachment
         .map(|attachment| attachment.node.as_str())
         .or(pod.and_then(|pod| pod.node.as_deref()));
     let more = json!({
         "twin": twin.metadata.name,
-        "claimed": claimed,
+        "twin-claim": claim.map(|claim| format!("{}/{}", claim.namespace, claim.name)),
         "driver-of-twin": twin.csi_driver(),
         "handle": twin.spec.handle,
-        "used": used,
-        "there": node.unwrap_or("that is not known"),
+        "twin-user": pod.map(|pod| format!("{}/{}", pod.meta.namespace, pod.meta.name)),
+        "twin-node": node,
     });
     Some(waiting.told("same-disk", more))
 }

@@ -1,5 +1,7 @@
 //! Which pods of a workload that is scaled down its controller removes.
 
+use serde_json::{Value, json};
+
 use super::kind_of;
 use crate::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
@@ -30,28 +32,22 @@ pub(super) fn blocked(waiting: &WaitingPod<'_>, pod: &Pod, replicas: i64) -> Vec
     if removes_none || given_up.len() > 1 { given_up } else { Vec::new() }
 }
 
-/// Says which of several pods is left.
-pub(super) fn left(waiting: &WaitingPod<'_>) -> String {
-    if kind_of(waiting.pod) != Some(WorkloadKind::StatefulSet) {
-        return "One pod is left. The controller gives up those first that are not ready, so that the one that runs goes on.".to_owned();
-    }
+/// The values of steps that leave one pod: the one that is left, and those that run and stop.
+pub(super) fn to_one(waiting: &WaitingPod<'_>) -> Value {
     let last = remaining(waiting, waiting.pod, 1).concat();
-    let running: Vec<&str> = of_its_workload(waiting, waiting.pod)
+    let mut running: Vec<&str> = of_its_workload(waiting, waiting.pod)
         .filter(|pod| pod.phase == "Running")
         .map(|pod| pod.meta.name.as_str())
         .collect();
-    let what_stops = match running[..] {
-        [one] if one != last => {
-            format!("{one}, which runs, stops, and {last} starts once it is gone")
-        }
-        [_, _, ..] if !running.contains(&last.as_str()) => {
-            format!("all that run stop, and {last} starts once they are gone")
-        }
-        _ => "the others go".to_owned(),
-    };
-    format!(
-        "Pod {last} is left, as a StatefulSet keeps the pod with the lowest number: {what_stops}."
-    )
+    if running.contains(&last.as_str()) {
+        running.clear();
+    }
+    json!({
+        "blocked": blocked(waiting, waiting.pod, 1),
+        "last": last,
+        "stopping": running,
+        "several-stop": running.len() > 1,
+    })
 }
 
 /// The pods of the workload of `pod` that use the claim.

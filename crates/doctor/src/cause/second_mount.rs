@@ -9,11 +9,8 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if !waiting.refuses_second_mount() {
         return None;
     }
-    let other = match waiting.users().find(|user| user.node == waiting.pod.node) {
-        Some(other) => format!("{} on the same node has it", describe(other)),
-        None => "something on that node still has it".to_owned(),
-    };
-    let refused = waiting.told("second-mount", json!({ "other": other }));
+    let mounter = waiting.users().find(|user| user.node == waiting.pod.node).map(describe);
+    let refused = waiting.told("second-mount", json!({ "mounter": mounter }));
     Some(match exclusive_use(waiting) {
         Some(Judgement { explanation, steps }) => {
             Judgement { explanation: format!("{} {explanation}", refused.explanation), steps }

@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 
 use super::changed::{self, Changed, Way};
 use super::scale;
-use super::{
-    Admits, Judgement, another_storage, describe, limit, reference, sentence, whereabouts,
-};
+use super::{Admits, Judgement, describe, reference};
 use crate::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
 use engine::model::Text;
@@ -17,12 +15,6 @@ use engine::model::workload::{Workload, WorkloadKind};
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let other = waiting.other_workload()?;
-    let explanation = format!(
-        "{}, and {} {} has it.",
-        sentence(&limit(waiting)),
-        describe(other),
-        whereabouts(other),
-    );
     let own = Changed::behind(waiting.pod, waiting);
     let theirs = Changed::behind(other, waiting);
     // The claim and its data are deleted together with the pod that owns the claim.
@@ -30,19 +22,11 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let owns = |pod: &Pod| owner.is_some_and(|owner| pod.meta.name == owner);
     let mut ways = Vec::new();
     if !owns(waiting.pod) {
-        let cost = format!(
-            "{} does not run as long as {} has the volume. Nothing that runs is stopped.",
-            own.display_name, theirs.display_name
-        );
-        ways.extend(stop(waiting, waiting.pod, &own, &cost));
+        ways.extend(stop(waiting, waiting.pod, &own, &theirs));
     }
     ways.extend(together(waiting, other, &own, &theirs).unwrap_or_default());
     if !owns(other) {
-        let cost = format!(
-            "{} stops, and {} gets the volume once it is gone.",
-            theirs.display_name, own.display_name
-        );
-        ways.extend(stop(waiting, other, &theirs, &cost));
+        ways.extend(stop(waiting, other, &theirs, &own));
     }
     let mut steps = changed::with_delivery_steps(waiting, ways);
     for changed in [&own, &theirs] {
@@ -55,9 +39,10 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
             let loser = if owns(other) { &own } else { &theirs };
             steps.extend(loser.told(waiting, "claim-of-pod", json!({ "owner": owner })).steps);
         }
-        None => steps.extend(another_storage(waiting)),
+        None => steps.extend(waiting.told("another-storage", Value::Null).steps),
     }
-    Some(Judgement { explanation, steps })
+    let more = json!({"holder": describe(other), "holder-node": other.node});
+    Some(Judgement { steps, ..waiting.told("shared-claim", more) })
 }
 
 /// The way out that stops the pods of a workload, if it is known what its owner does then. KEDA
@@ -66,7 +51,7 @@ fn stop<'a>(
     waiting: &WaitingPod<'_>,
     pod: &Pod,
     changed: &'a Changed<'_>,
-    cost: &str,
+    rival: &Changed<'_>,
 ) -> Vec<Way<'a>> {
     let scaled_object = scaled_object_of(waiting, pod);
     let name = match changed.kind {
@@ -78,12 +63,13 @@ fn stop<'a>(
         _ => return Vec::new(),
     };
     let more = json!({
-        "cost": cost,
+        "rival": rival.display_name,
+        "runs": pod.meta.name != waiting.pod.meta.name,
         "scaled-object": scaled_object,
         "blocked": scale::blocked(waiting, pod, 0),
         "run": WaitingPod::target_of(pod),
     });
-    let mut ways = changed.ways(waiting, name, more);
+    let mut ways = changed.ways(changed.told(waiting, name, more).steps);
     if name == "stop-run" {
         ways.iter_mut().for_each(|way| way.changed = None);
     }
@@ -104,11 +90,10 @@ fn together<'a>(
     own: &'a Changed<'_>,
     theirs: &Changed<'_>,
 ) -> Option<Vec<Way<'a>>> {
-    let (old, starts) = replacement(own, waiting.pod)?;
     let already = !own.workload?.template.affinity.is_empty();
     let for_one_pod = matches!(waiting.used.attach_constraint, AttachConstraint::SinglePod)
         || waiting.refuses_second_mount();
-    if already || for_one_pod {
+    if already || for_one_pod || !replaces(own.kind?) {
         return None;
     }
     let admits = Admits::of(own.workload, other.node.as_deref(), waiting);
@@ -123,28 +108,24 @@ fn together<'a>(
     }});
     let pods = own.kind?.pod_spec_path().rsplit('.');
     let mut spec = json!({ "affinity": affinity });
-    let mut nowhere_else = "nowhere else.".to_owned();
-    if admits == Admits::WithoutSelector {
+    let unselected = admits == Admits::WithoutSelector;
+    if unselected {
         spec["nodeSelector"] = Value::Null;
-        nowhere_else.push_str(" Its nodeSelector, which keeps it off that node, is removed.");
     }
     let mut patch = pods.fold(spec, |inner, field| json!({ field: inner }));
-    if own.workload.is_some_and(surges) {
+    let recreate = own.workload.is_some_and(surges);
+    if recreate {
         // Without this, a new pod could follow another pod than the old one did.
         patch["spec"]["strategy"] = json!({"type": "Recreate", "rollingUpdate": null});
-        nowhere_else += &format!(
-            " Its strategy becomes Recreate: {} stops before each of its rollouts starts the new pod.",
-            own.display_name
-        );
     }
     let more = json!({
         "patch": patch,
-        "old": old,
-        "starts": starts,
+        "run": WaitingPod::target_of(waiting.pod),
         "theirs": theirs.display_name,
-        "nowhere-else": nowhere_else,
+        "unselected": unselected,
+        "recreate": recreate,
     });
-    Some(own.ways(waiting, "together", more))
+    Some(own.ways(own.told(waiting, "together", more).steps))
 }
 
 /// Whether a rollout starts a new pod before it stops an old one.
@@ -153,19 +134,12 @@ fn surges(workload: &Workload) -> bool {
         && workload.strategy.room(workload.replicas).is_some_and(|room| room.surge > 0)
 }
 
-/// How pods of a changed template replace the waiting ones, if they do: the object that must be
-/// deleted first, and what the workload does then, for a sentence. A StatefulSet does not replace a
-/// pod that is not ready (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`),
-/// and a Job keeps the template with which it was created.
-fn replacement(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static str)> {
-    Some(match own.kind? {
-        WorkloadKind::Deployment => (None, "restarts"),
-        WorkloadKind::StatefulSet => (Some(format!("pod/{}", pod.meta.name)), "restarts"),
-        WorkloadKind::CronJob => {
-            (Some(WaitingPod::target_of(pod)), "is given up, and the next run starts")
-        }
-        _ => return None,
-    })
+/// Whether pods of a changed template replace the waiting ones. A StatefulSet does not replace a pod
+/// that is not ready (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and
+/// a CronJob waits for the Job that runs: that one must be deleted first. A Job keeps the template
+/// with which it was created.
+const fn replaces(kind: WorkloadKind) -> bool {
+    matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::CronJob)
 }
 
 /// A label selector for the pods that have the volume. It must still match after the next upgrade:

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use super::delay::{FORCED, SLOW};
+use super::driver_error::{ATTACH, DETACH};
 use super::{Judgement, describe};
 use crate::health::{Examined, Health};
 use crate::span::span;
@@ -13,26 +14,15 @@ use engine::model::volume_attachment::VolumeAttachment;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if let Some((pod, late)) = waiting.overdue_pod() {
-        let next = if waiting.pod.is_ending() {
-            " The next pod is not created until it is gone."
-        } else {
-            ""
-        };
         let unready = pod
             .node
             .as_deref()
-            .filter(|node| Examined::of(waiting.index, node).health == Health::NotReady)
-            .map(|node| {
-                format!(
-                    " Node {node} is not Ready: its kubelet may end no pod before that is mended."
-                )
-            });
+            .filter(|node| Examined::of(waiting.index, node).health == Health::NotReady);
         let more = json!({
             "holder": describe(pod),
             "holding": pod.meta.name,
             "late": span(late),
             "unready": unready,
-            "next": next,
         });
         return Some(waiting.told("stalled-pod", more));
     }
@@ -44,14 +34,10 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         .chain(waiting.own_attachment())
         .find_map(|attachment| Some((attachment, silent(waiting, attachment)?)));
     if let Some((attachment, for_seconds)) = silent {
-        let verb = if attachment.metadata.is_being_deleted() {
-            "detach the volume from"
-        } else {
-            "attach the volume to"
-        };
+        let is_leaving = attachment.metadata.is_being_deleted();
         let more = json!({
             "since": span(for_seconds),
-            "verb": verb,
+            "verb": if is_leaving { DETACH } else { ATTACH },
             "there": attachment.node,
             "attachment": attachment.metadata.name,
         });
@@ -77,8 +63,7 @@ fn never_detached(waiting: &WaitingPod<'_>, node: &str, waited: i64) -> Option<J
         Health::NotReady if waited > FORCED => "stalled-unready",
         _ => return None,
     };
-    let outlook = examined.outlook(waiting.index.facts);
-    Some(waiting.told(name, json!({"there": node, "outlook": outlook})))
+    Some(waiting.told_of_node(&examined, name, Value::Null))
 }
 
 /// The number of seconds for which the driver has reported nothing of the attachment, if that is

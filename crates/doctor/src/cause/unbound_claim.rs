@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Judgement, delay};
-use crate::messages::{self, CLAIM_ENDS, NO_PLACE};
+use crate::messages::{self, CLAIM_ENDS, NO_PLACE, quotable};
 use crate::waiting_pod::WaitingPod;
-use engine::model::claim::ClaimPhase;
+use engine::model::claim::{Claim, ClaimPhase};
 use engine::model::event::Event;
 use engine::model::volume::Volume;
 
@@ -21,7 +21,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return Some(waiting.told("claim-missing", Value::Null));
     };
     if waiting.volume.is_none() {
-        return unprovisioned(waiting);
+        return unprovisioned(waiting, found);
     }
     let taken = waiting.volume_of_another_claim();
     if let Some(volume) = waiting.unbound_volume().or(taken) {
@@ -38,7 +38,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
 }
 
 /// The claim requests no volume by name.
-fn unprovisioned(waiting: &WaitingPod<'_>) -> Option<Judgement> {
+fn unprovisioned(waiting: &WaitingPod<'_>, found: &Claim) -> Option<Judgement> {
     let warning = waiting.claim_warning();
     // Time does not make room.
     let no_place = waiting.said.filter(|_| warning.is_none() && waiting.is_said(NO_PLACE));
@@ -47,20 +47,19 @@ fn unprovisioned(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return None;
     }
     let event = warning.or_else(|| waiting.claim_event(|_| true)).filter(|_| no_place.is_none());
-    let class = waiting.class().map(|class| format!(" Its StorageClass is {class}."));
-    let reason = match (no_place, event) {
-        (Some(said), _) => quoted("The scheduler", said),
-        (None, Some(event)) => quote(event),
-        (None, None) => format!("No Event says why any more.{}", class.unwrap_or_default()),
+    let reason = match no_place {
+        Some(said) => Some(quoted("The scheduler", said)),
+        None => event.map(quote),
     };
     let said = no_place.or(event.map(|event| event.message.as_str()));
     let advice = said.and_then(|said| messages::advice(said, "unbound-claim"));
     let more = json!({
         "reason": reason,
+        "class": waiting.class().map(|class| format!(" Its StorageClass is {class}.")),
         "provisioned": no_place.is_none(),
         "advice": advice,
         "silent": said.is_none(),
-        "source": source(waiting),
+        "source-kind": found.data_source().map(|source| &source.kind),
     });
     Some(waiting.told("unbound-claim", more))
 }
@@ -70,27 +69,21 @@ fn of_another(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
     let is_former = volume.spec.claim_ref.as_ref().is_some_and(|owner| {
         owner.namespace == waiting.pod.meta.namespace && owner.name == *waiting.claim
     });
-    let (name, owner) = match &volume.spec.claim_ref {
-        _ if is_former => {
-            ("claim-of-earlier-volume", "an earlier claim of the same name".to_owned())
-        }
-        Some(owner) => {
-            ("claim-of-taken-volume", format!("claim {}/{}", owner.namespace, owner.name))
-        }
-        None => ("claim-of-taken-volume", "another claim".to_owned()),
-    };
-    waiting.told(name, json!({"owner": owner, "lost": is_lost(waiting)}))
+    let name = if is_former { "claim-of-earlier-volume" } else { "claim-of-taken-volume" };
+    let owner = volume.spec.claim_ref.as_ref();
+    let more = json!({
+        "former": is_former,
+        "owner": owner.map(|owner| format!("{}/{}", owner.namespace, owner.name)),
+        "lost": is_lost(waiting),
+    });
+    waiting.told(name, more)
 }
 
 /// The claim requests this volume, but is not bound to it.
 fn wrong_volume(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
     let is_ending = volume.metadata.is_being_deleted();
     let event = waiting.claim_warning().or_else(|| waiting.claim_event(|_| true));
-    let reason = match event {
-        _ if is_ending => "That volume is being deleted.".to_owned(),
-        Some(event) => quote(event),
-        None => "No Event says why any more.".to_owned(),
-    };
+    let reason = event.filter(|_| !is_ending).map(quote);
     let is_lost = is_lost(waiting);
     let name = match waiting.found_claim() {
         Some(found) if found.spec.volume_name.is_empty() => "claim-reserved",
@@ -98,7 +91,7 @@ fn wrong_volume(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
         _ if is_lost => "claim-lost",
         _ => "claim-does-not-fit",
     };
-    waiting.told(name, json!({"reason": reason, "lost": is_lost}))
+    waiting.told(name, json!({"reason": reason, "volume-ends": is_ending, "lost": is_lost}))
 }
 
 /// Whether the claim was once bound, but no longer is.
@@ -116,15 +109,5 @@ fn quote(event: &Event) -> String {
 }
 
 fn quoted(reporter: &str, message: &str) -> String {
-    format!("{reporter} says: \"{}\".", message.trim().trim_end_matches('.'))
-}
-
-/// The advice for a claim whose volume another object fills.
-fn source(waiting: &WaitingPod<'_>) -> Option<String> {
-    let kind = waiting.found_claim()?.data_source()?.kind.as_str();
-    Some(match kind {
-        "VolumeSnapshot" => "The volume is made from the VolumeSnapshot in the claim's spec.dataSource: see that it exists, and that its status.readyToUse is true.".to_owned(),
-        "PersistentVolumeClaim" => "The volume is a copy of the claim in spec.dataSource: see that it exists and is bound.".to_owned(),
-        _ => format!("A populator fills the volume from the {kind} in the claim's spec.dataSourceRef: see that the object exists, and that a controller for that kind runs. Without it the claim stays Pending."),
-    })
+    format!("{reporter} says: \"{}\".", quotable(message))
 }
