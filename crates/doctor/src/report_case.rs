@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 
 use super::action::{Purpose, SuggestedAction};
-use super::cause::{Cause, Documents, Judgement, owner, wants};
+use super::cause::{Cause, Documents, Judgement, owner};
 use super::diagnosis::DiagnosisInput;
 use super::health::Examined;
 use super::index::Index;
@@ -139,7 +139,7 @@ pub fn cases(
     let wanted: Vec<ObjectRef> = groups
         .values()
         .filter(|(cause, _)| cause.documents)
-        .flat_map(|(_, pods)| wants(&pods[0]))
+        .flat_map(|(_, pods)| pods[0].wants())
         .filter(|object| seen.insert(object.clone()))
         .collect();
     let documents = documents(&wanted);
@@ -193,7 +193,7 @@ fn entry(cause: &'static Cause, pods: &[WaitingPod<'_>]) -> CaseEntry {
             .into_iter()
             .chain(others)
             .filter(|name| seen.insert(name.clone()))
-            .map(|name| Examined::of(first.index, &name))
+            .map(|name| first.examined(&name))
             .collect(),
         steps,
         waiting: pods.iter().map(waiting_entry).collect(),

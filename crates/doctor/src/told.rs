@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::action::{Purpose, SuggestedAction};
-use super::cause::{Judgement, is_made_again, kind_of, may_move};
+use super::cause::{Judgement, is_made_again, kind_of};
 use super::command;
 use super::diagnosis::DiagnosisInput;
 use super::health::Examined;
@@ -71,7 +71,7 @@ impl WaitingPod<'_> {
             "until": if self.pod.is_ending() { "delete" } else { "condition=Ready" },
             "ending": self.pod.is_ending(),
             "made-again": is_made_again(self.pod),
-            "may-move": may_move(self, self.workload().map(|workload| workload.kind)),
+            "may-move": self.may_move(self.workload().map(|workload| workload.kind)),
             "of-set": kind_of(self.pod) == Some(WorkloadKind::StatefulSet),
             "for-one-pod": self.used.attach_constraint == AttachConstraint::SinglePod,
             "for-one-mount": self.refuses_second_mount(),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::json;
 
-use super::{Judgement, NAMED, no_node};
+use super::{Judgement, NAMED};
 use crate::messages::{LIMIT_OF_NODES, TAKEN_BY_ANOTHER_POD};
 use crate::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
@@ -17,7 +17,8 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return None;
     }
     let attachments = &waiting.index.facts.observed.attachments;
-    let mut counts: Vec<(usize, &str)> = no_node::nodes_of(waiting)
+    let mut counts: Vec<(usize, &str)> = waiting
+        .nodes_of()
         .into_iter()
         .map(|node| {
             let there = |attachment: &&VolumeAttachment| attachment.node == node;
@@ -29,6 +30,6 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     counts.sort_by_key(|(count, _)| Reverse(*count));
     let fullest: Vec<String> =
         counts.iter().take(NAMED).map(|(count, node)| format!("{node} has {count}")).collect();
-    let more = json!({"fullest": fullest, "cordoned": no_node::cordoned(waiting)});
+    let more = json!({"fullest": fullest, "cordoned": waiting.cordoned()});
     Some(waiting.told("attach-limit", more))
 }

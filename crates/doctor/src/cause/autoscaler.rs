@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::changed::Changed;
-use super::{Judgement, describe, scale};
+use super::{Judgement, describe};
 use crate::told::merged;
 use crate::waiting_pod::WaitingPod;
 
@@ -29,5 +29,5 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "patch": {"spec": spec},
     });
     let changed = Changed::scaling(autoscaler, waiting);
-    Some(changed.judged(waiting, "autoscaler", merged(values, scale::to_one(waiting))))
+    Some(changed.judged(waiting, "autoscaler", merged(values, waiting.to_one())))
 }

@@ -115,7 +115,7 @@ impl<'a> Changed<'a> {
         let is_way = |step: &SuggestedAction| step.purpose == Purpose::WayOut;
         let steps = steps.chunk_by(|a, b| is_way(a) == is_way(b)).flat_map(|steps| {
             if is_way(&steps[0]) {
-                with_delivery_steps(waiting, self.ways(steps.to_vec()))
+                waiting.with_delivery_steps(self.ways(steps.to_vec()))
             } else {
                 steps.to_vec()
             }
@@ -166,30 +166,30 @@ fn cron_job(document: &Value) -> Option<Controller> {
     (kind == Some(WorkloadKind::CronJob)).then_some(owner)
 }
 
-/// The ways out, and the steps around them that keep the delivery of each changed object from
-/// undoing the change.
-pub(super) fn with_delivery_steps(
-    waiting: &WaitingPod<'_>,
-    ways: Vec<Way<'_>>,
-) -> Vec<SuggestedAction> {
-    // There are at most two objects, and the ways of each stand together, so it is enough to
-    // compare neighbours.
-    let mut objects: Vec<&Changed<'_>> = ways.iter().filter_map(|way| way.changed).collect();
-    objects.dedup_by(|a, b| a.name == b.name);
-    let mut around = Vec::new();
-    for delivered in objects.chunk_by(|a, b| a.delivery == b.delivery) {
-        let Some(delivery) = &delivered[0].delivery else {
-            continue;
-        };
-        let names: Vec<&str> = delivered.iter().map(|changed| changed.delivered()).collect();
-        let mut values = delivery.values.clone();
-        values["names"] = json!(names.join(" and "));
-        around.extend(waiting.told(delivery.tool, values).steps);
+impl WaitingPod<'_> {
+    /// The ways out, and the steps around them that keep the delivery of each changed object from
+    /// undoing the change.
+    pub(super) fn with_delivery_steps(&self, ways: Vec<Way<'_>>) -> Vec<SuggestedAction> {
+        // There are at most two objects, and the ways of each stand together, so it is enough to
+        // compare neighbours.
+        let mut objects: Vec<&Changed<'_>> = ways.iter().filter_map(|way| way.changed).collect();
+        objects.dedup_by(|a, b| a.name == b.name);
+        let mut around = Vec::new();
+        for delivered in objects.chunk_by(|a, b| a.delivery == b.delivery) {
+            let Some(delivery) = &delivered[0].delivery else {
+                continue;
+            };
+            let names: Vec<&str> = delivered.iter().map(|changed| changed.delivered()).collect();
+            let mut values = delivery.values.clone();
+            values["names"] = json!(names.join(" and "));
+            around.extend(self.told(delivery.tool, values).steps);
+        }
+        if objects.iter().any(|changed| changed.delivery.is_none() && changed.controller.is_none())
+        {
+            around.extend(self.told("undelivered", Value::Null).steps);
+        }
+        let (before, after): (Vec<_>, Vec<_>) =
+            around.into_iter().partition(|step| step.purpose == Purpose::Before);
+        before.into_iter().chain(ways.into_iter().map(|way| way.step)).chain(after).collect()
     }
-    if objects.iter().any(|changed| changed.delivery.is_none() && changed.controller.is_none()) {
-        around.extend(waiting.told("undelivered", Value::Null).steps);
-    }
-    let (before, after): (Vec<_>, Vec<_>) =
-        around.into_iter().partition(|step| step.purpose == Purpose::Before);
-    before.into_iter().chain(ways.into_iter().map(|way| way.step)).chain(after).collect()
 }

@@ -2,22 +2,21 @@
 
 use serde_json::json;
 
-use super::mislabelled::attached_to;
-use super::{Judgement, exclusive_use};
-use crate::health::{Examined, Health};
+use super::Judgement;
+use crate::health::Health;
 use crate::messages::{self, ATTACH_FAILED, ATTACHED_ELSEWHERE, NODE_WITHOUT_DRIVER, quotable};
 use crate::told::merged;
 use crate::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let fault = fault(waiting).filter(|fault| !is_held_elsewhere(waiting, fault))?;
+    let fault = waiting.fault().filter(|fault| !waiting.is_held_elsewhere(fault))?;
     let said = quotable(fault.message);
     // The attacher or the kubelet reports this, not the driver.
     if fault.verb != DETACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
         return Some(waiting.told("driver-missing", json!({"there": fault.node, "said": said})));
     }
-    let is_gone = Examined::of(waiting.index, fault.node).health == Health::Gone;
+    let is_gone = waiting.examined(fault.node).health == Health::Gone;
     let more = json!({
         "verb": fault.verb,
         "there": fault.node,
@@ -26,31 +25,71 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "gone": is_gone && fault.verb == DETACH,
         "here-again": fault.verb == DETACH && waiting.pod.node.as_deref() == Some(fault.node),
     });
-    let advice = match attached_elsewhere(waiting, &fault).next() {
-        Some(other) => attached_to(waiting, &other.node),
+    let advice = match waiting.attached_elsewhere(&fault).next() {
+        Some(other) => waiting.attached_to(&other.node),
         None => json!({"advice": messages::advice(fault.message, "driver-error")}),
     };
     let name = if fault.verb == MOUNT { "mount-error" } else { "driver-error" };
     Some(waiting.told(name, merged(more, advice)))
 }
 
-/// Whether the driver's error only follows from another cause: a pod on the other node has the
-/// volume. The attach-detach controller requests a second attachment if it does not know about the
-/// first one yet, for example if two pods start at once (`reconcileDesiredState` in
-/// `pkg/controller/volume/attachdetach/reconciler`, which reads its own cache).
-fn is_held_elsewhere(waiting: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
-    fault.verb == ATTACH
-        && attached_elsewhere(waiting, fault).any(|attachment| waiting.stays_on(&attachment.node))
-        && exclusive_use(waiting).is_some()
-}
+impl<'a> WaitingPod<'a> {
+    /// Whether the driver's error only follows from another cause: a pod on the other node has the
+    /// volume. The attach-detach controller requests a second attachment if it does not know about the
+    /// first one yet, for example if two pods start at once (`reconcileDesiredState` in
+    /// `pkg/controller/volume/attachdetach/reconciler`, which reads its own cache).
+    fn is_held_elsewhere(&self, fault: &Fault<'_>) -> bool {
+        fault.verb == ATTACH
+            && self.attached_elsewhere(fault).any(|attachment| self.stays_on(&attachment.node))
+            && self.exclusive_use().is_some()
+    }
 
-/// The attachments that the driver may mean if it says that the disk is already attached.
-fn attached_elsewhere<'a>(
-    waiting: &WaitingPod<'a>,
-    fault: &Fault<'_>,
-) -> impl Iterator<Item = &'a VolumeAttachment> {
-    let says_so = ATTACHED_ELSEWHERE.is_in(fault.message);
-    waiting.foreign_attachments().filter(move |attachment| says_so && attachment.is_settled())
+    /// The attachments that the driver may mean if it says that the disk is already attached.
+    fn attached_elsewhere(&self, fault: &Fault<'_>) -> impl Iterator<Item = &'a VolumeAttachment> {
+        let says_so = ATTACHED_ELSEWHERE.is_in(fault.message);
+        self.foreign_attachments().filter(move |attachment| says_so && attachment.is_settled())
+    }
+
+    fn fault(&self) -> Option<Fault<'a>> {
+        let fault = |verb, message: Option<&'a str>, attachment: Option<&'a VolumeAttachment>| {
+            let elsewhere = attachment.map(|attachment| &attachment.node);
+            Some(Fault {
+                verb,
+                node: elsewhere.or(self.pod.node.as_ref())?,
+                message: message?,
+                attachment,
+            })
+        };
+        let attach = |attachment: &'a VolumeAttachment| {
+            fault(ATTACH, attachment.attach_error.as_deref(), Some(attachment))
+        };
+        // Kubernetes does not detach a volume while a pod on the node uses it.
+        let detach = |attachment: &'a VolumeAttachment| {
+            fault(DETACH, attachment.detach_error.as_deref(), Some(attachment))
+                .filter(|_| !self.stays_on(&attachment.node))
+        };
+        // If the volume cannot be detached, it cannot be attached either: after a failed detach the
+        // attach-detach controller tries to attach it all the same (`GenerateDetachVolumeFunc` in
+        // `pkg/volume/util/operationexecutor`), and the driver refuses.
+        let own = self.own_attachment();
+        // If no pod has the volume, an attachment that fails on another node counts: it is the one that
+        // Kubernetes tries.
+        let elsewhere =
+            || self.foreign_attachments().find_map(attach).filter(|_| self.holders.is_empty());
+        let leaving = own.filter(|attachment| attachment.metadata.is_being_deleted());
+        // A fault that only an Event reports, because no VolumeAttachment can be seen or the driver's
+        // attacher reports nothing. While another node has the volume, the pod does not wait because of
+        // an earlier fault.
+        let is_said =
+            || leaving.is_none() && self.is_said(ATTACH_FAILED) && self.holding_nodes().is_empty();
+        self.foreign_attachments()
+            .chain(leaving)
+            .find_map(detach)
+            .or_else(|| own.and_then(attach))
+            .or_else(elsewhere)
+            .or_else(|| fault(MOUNT, self.mount_failed(), None))
+            .or_else(|| fault(ATTACH, self.said.filter(|_| is_said()), own))
+    }
 }
 
 pub(super) const ATTACH: &str = "attach";
@@ -63,47 +102,4 @@ struct Fault<'a> {
     node: &'a str,
     message: &'a str,
     attachment: Option<&'a VolumeAttachment>,
-}
-
-fn fault<'a>(waiting: &WaitingPod<'a>) -> Option<Fault<'a>> {
-    let fault = |verb, message: Option<&'a str>, attachment: Option<&'a VolumeAttachment>| {
-        let elsewhere = attachment.map(|attachment| &attachment.node);
-        Some(Fault {
-            verb,
-            node: elsewhere.or(waiting.pod.node.as_ref())?,
-            message: message?,
-            attachment,
-        })
-    };
-    let attach = |attachment: &'a VolumeAttachment| {
-        fault(ATTACH, attachment.attach_error.as_deref(), Some(attachment))
-    };
-    // Kubernetes does not detach a volume while a pod on the node uses it.
-    let detach = |attachment: &'a VolumeAttachment| {
-        fault(DETACH, attachment.detach_error.as_deref(), Some(attachment))
-            .filter(|_| !waiting.stays_on(&attachment.node))
-    };
-    // If the volume cannot be detached, it cannot be attached either: after a failed detach the
-    // attach-detach controller tries to attach it all the same (`GenerateDetachVolumeFunc` in
-    // `pkg/volume/util/operationexecutor`), and the driver refuses.
-    let own = waiting.own_attachment();
-    // If no pod has the volume, an attachment that fails on another node counts: it is the one that
-    // Kubernetes tries.
-    let elsewhere =
-        || waiting.foreign_attachments().find_map(attach).filter(|_| waiting.holders.is_empty());
-    let leaving = own.filter(|attachment| attachment.metadata.is_being_deleted());
-    // A fault that only an Event reports, because no VolumeAttachment can be seen or the driver's
-    // attacher reports nothing. While another node has the volume, the pod does not wait because of
-    // an earlier fault.
-    let is_said = || {
-        leaving.is_none() && waiting.is_said(ATTACH_FAILED) && waiting.holding_nodes().is_empty()
-    };
-    waiting
-        .foreign_attachments()
-        .chain(leaving)
-        .find_map(detach)
-        .or_else(|| own.and_then(attach))
-        .or_else(elsewhere)
-        .or_else(|| fault(MOUNT, waiting.mount_failed(), None))
-        .or_else(|| fault(ATTACH, waiting.said.filter(|_| is_said()), own))
 }

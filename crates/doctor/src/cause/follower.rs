@@ -6,8 +6,7 @@
 use serde_json::json;
 
 use super::changed::Changed;
-use super::{Admits, Judgement, SuggestedAction, describe, kind_of, may_move, owner};
-use crate::health::Examined;
+use super::{Admits, Judgement, SuggestedAction, describe, kind_of, owner};
 use crate::messages::NO_POD_TO_FOLLOW;
 use crate::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
@@ -18,7 +17,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return None;
     }
     let other = waiting.other_workload()?;
-    let node = Examined::of(waiting.index, other.node.as_ref()?);
+    let node = waiting.examined(other.node.as_ref()?);
     let admits = Admits::of(waiting.workload(), other.node.as_deref(), waiting);
     let selector = waiting
         .workload()
@@ -31,7 +30,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "selector": selector.collect::<Vec<_>>().join(","),
         "leader": owner(other),
         "leader-pod": other.meta.name,
-        "leader-moves": may_move(waiting, kind_of(other)),
+        "leader-moves": waiting.may_move(kind_of(other)),
     });
     let name = match admits {
         Admits::Yes if node.cordoned => "follower-cordoned",
@@ -40,17 +39,19 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         Admits::No => "follower-off",
     };
     let told = waiting.told(name, more);
-    let steps = [off(waiting, admits, &node.name), told.steps].concat();
+    let steps = [waiting.off(admits, &node.name), told.steps].concat();
     Some(Judgement { steps, ..told })
 }
 
-/// The steps that let the pod run on a node that its own template excludes.
-fn off(waiting: &WaitingPod<'_>, admits: Admits, node: &str) -> Vec<SuggestedAction> {
-    let own = Changed::behind(waiting.pod, waiting);
-    let name = match (admits, own.kind) {
-        (Admits::Yes, _) => return Vec::new(),
-        (Admits::WithoutSelector, Some(WorkloadKind::Deployment)) => "nodeselector-keeps-off",
-        _ => "template-keeps-off",
-    };
-    own.judged(waiting, name, json!({"there": node, "where": format!("on node {node}")})).steps
+impl WaitingPod<'_> {
+    /// The steps that let the pod run on a node that its own template excludes.
+    fn off(&self, admits: Admits, node: &str) -> Vec<SuggestedAction> {
+        let own = Changed::behind(self.pod, self);
+        let name = match (admits, own.kind) {
+            (Admits::Yes, _) => return Vec::new(),
+            (Admits::WithoutSelector, Some(WorkloadKind::Deployment)) => "nodeselector-keeps-off",
+            _ => "template-keeps-off",
+        };
+        own.judged(self, name, json!({"there": node, "where": format!("on node {node}")})).steps
+    }
 }

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Judgement, exclusive_use};
+use super::Judgement;
 use crate::messages::quotable;
 use crate::waiting_pod::WaitingPod;
 use engine::model::Text;
@@ -14,19 +14,21 @@ use engine::model::Text;
 /// modes.
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let said = waiting.refusal().or(waiting.said)?;
-    let mut more = attached_to(waiting, &waiting.mislabelled()?.node);
+    let mut more = waiting.attached_to(&waiting.mislabelled()?.node);
     more["said"] = json!(quotable(said));
     let told = waiting.told("mislabelled-volume", more);
-    let steps = exclusive_use(waiting).unwrap_or_default().steps;
+    let steps = waiting.exclusive_use().unwrap_or_default().steps;
     Some(Judgement { steps: [steps, told.steps].concat(), ..told })
 }
 
-/// The values of the sentence that says which node has the disk.
-pub(super) fn attached_to(waiting: &WaitingPod<'_>, node: &Text) -> Value {
-    let holder = waiting.holders.iter().find(|pod| pod.node.as_ref() == Some(node));
-    json!({
-        "disk-node": node,
-        "disk-pod": holder.map(|pod| &pod.meta.name),
-        "mislabelled": waiting.mislabelled().is_some(),
-    })
+impl WaitingPod<'_> {
+    /// The values of the sentence that says which node has the disk.
+    pub(super) fn attached_to(&self, node: &Text) -> Value {
+        let holder = self.holders.iter().find(|pod| pod.node.as_ref() == Some(node));
+        json!({
+            "disk-node": node,
+            "disk-pod": holder.map(|pod| &pod.meta.name),
+            "mislabelled": self.mislabelled().is_some(),
+        })
+    }
 }

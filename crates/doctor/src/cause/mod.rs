@@ -79,18 +79,46 @@ const YAML: &str = include_str!("../causes.yaml");
 pub static CAUSES: LazyLock<Vec<Cause>> =
     LazyLock::new(|| serde_saphyr::from_str(YAML).unwrap_or_default());
 
-/// The judgement that would apply if the volume were declared exclusive. Only one node, or one pod,
-/// can have such a volume at a time.
-fn exclusive_use(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    [
-        moved_pin::judge,
-        rollout_overlap::judge,
-        autoscaler::judge,
-        replicas::judge,
-        shared_claim::judge,
-    ]
-    .into_iter()
-    .find_map(|judge| judge(waiting))
+impl WaitingPod<'_> {
+    /// The judgement that would apply if the volume were declared exclusive. Only one node, or one pod,
+    /// can have such a volume at a time.
+    fn exclusive_use(&self) -> Option<Judgement> {
+        [
+            moved_pin::judge,
+            rollout_overlap::judge,
+            autoscaler::judge,
+            replicas::judge,
+            shared_claim::judge,
+        ]
+        .into_iter()
+        .find_map(|judge| judge(self))
+    }
+
+    /// The objects whose documents some commands need.
+    pub(super) fn wants(&self) -> Vec<ObjectRef> {
+        let workloads = std::iter::once(self.pod).chain(self.staying()).filter_map(reference);
+        let cron_jobs = self
+            .view()
+            .workloads_using(&self.pod.meta.namespace, self.claim)
+            .into_iter()
+            .filter(|user| user.kind == WorkloadKind::CronJob)
+            .map(|user| wanted(ObjectKind::Workload(user.kind), &user.metadata));
+        let autoscaler =
+            self.autoscaler().map(|autoscaler| wanted(autoscaler.kind(), &autoscaler.metadata));
+        let old = self.old_pod().and_then(rollout_overlap::replica_set);
+        let right = self.right_revisions();
+        workloads.chain(cron_jobs).chain(autoscaler).chain(old).chain(right).collect()
+    }
+
+    /// Whether the pods of a workload of this kind are replaced, and the volume lets them go to another
+    /// node.
+    pub(super) fn may_move(&self, kind: Option<WorkloadKind>) -> bool {
+        let is_made_again = matches!(
+            kind,
+            Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::ReplicaSet)
+        );
+        is_made_again && !self.used.keeps_its_node() && self.owner_pod().is_none()
+    }
 }
 
 impl Cause {
@@ -135,35 +163,9 @@ impl Cause {
     }
 }
 
-/// The objects whose documents some commands need.
-pub(super) fn wants(waiting: &WaitingPod<'_>) -> Vec<ObjectRef> {
-    let workloads = std::iter::once(waiting.pod).chain(waiting.staying()).filter_map(reference);
-    let cron_jobs = waiting
-        .view()
-        .workloads_using(&waiting.pod.meta.namespace, waiting.claim)
-        .into_iter()
-        .filter(|user| user.kind == WorkloadKind::CronJob)
-        .map(|user| wanted(ObjectKind::Workload(user.kind), &user.metadata));
-    let autoscaler =
-        waiting.autoscaler().map(|autoscaler| wanted(autoscaler.kind(), &autoscaler.metadata));
-    let old = rollout_overlap::old_pod(waiting).and_then(rollout_overlap::replica_set);
-    let right = no_node::right_revisions(waiting);
-    workloads.chain(cron_jobs).chain(autoscaler).chain(old).chain(right).collect()
-}
-
 /// An object whose document is wanted.
 fn wanted(kind: ObjectKind, metadata: &Metadata) -> ObjectRef {
     kind.reference(&metadata.namespace, &metadata.name)
-}
-
-/// Whether the pods of a workload of this kind are replaced, and the volume lets them go to another
-/// node.
-pub(super) fn may_move(waiting: &WaitingPod<'_>, kind: Option<WorkloadKind>) -> bool {
-    let is_made_again = matches!(
-        kind,
-        Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::ReplicaSet)
-    );
-    is_made_again && !waiting.used.keeps_its_node() && waiting.owner_pod().is_none()
 }
 
 /// Whether a controller of Kubernetes makes another pod when this one is deleted.

@@ -5,13 +5,12 @@
 
 use serde_json::json;
 
-use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
 use super::{Judgement, describe};
 use crate::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let old = old_pod(waiting)?;
+    let old = waiting.old_pod()?;
     let node = old.node.as_ref()?;
     let new = waiting.pod.node.as_ref()?;
     let workload = waiting.workload()?;
@@ -21,9 +20,9 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return None;
     }
     let more = json!({
-        "rolled-out": rolled_out(waiting),
+        "rolled-out": waiting.rolled_out(),
         "holder": describe(old),
         "holder-node": node,
     });
-    Some(Judgement { steps: end_rollout(waiting, old), ..waiting.told("moved-pin", more) })
+    Some(Judgement { steps: waiting.end_rollout(old), ..waiting.told("moved-pin", more) })
 }

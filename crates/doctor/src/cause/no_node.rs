@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::changed::Changed;
-use super::rollout_overlap::{resumed, revision, undo};
 use super::{Judgement, NAMED, SuggestedAction, describe, owner, wanted};
-use crate::health::Examined;
 use crate::messages::{
     KEPT_APART, LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
 };
@@ -38,48 +36,153 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         .collect();
     let columns = Vec::from_iter(keys).join(",");
     if waiting.is_said(NO_POD_TO_FOLLOW) {
-        return no_node_for_both(waiting, &columns);
+        return waiting.no_node_for_both(&columns);
     }
-    let nodes = nodes_of(waiting);
-    let name = match &waiting.used.reach {
-        None => "no-node-unread",
-        Some(_) if !nodes.is_empty() => "no-node-for-volume",
-        Some(_) if waiting.used.keeps_its_node() => "no-machine-for-volume",
-        Some(_) => "no-node-there",
-    };
+    let nodes = waiting.nodes_of();
     let more = json!({
-        "disk": disk(waiting),
         "place": waiting.used.reach.as_ref().map(place),
+        "on-one-machine": waiting.used.keeps_its_node(),
         "one-node": nodes.len() == 1,
         "some-nodes": nodes.iter().take(NAMED).collect::<Vec<_>>(),
         "number-of-nodes": (nodes.len() > NAMED).then_some(nodes.len()),
-        "shut-out": shut_out(waiting),
+        "shut-out": waiting.shut_out(),
         "columns": columns,
-        "cordoned": cordoned(waiting),
+        "cordoned": waiting.cordoned(),
     });
-    let mut judgement = waiting.told(name, more);
-    judgement.steps.extend(ways_out(waiting));
+    let mut judgement = waiting.told("no-node-for-volume", more);
+    judgement.steps.extend(waiting.ways_out());
     Some(judgement)
 }
 
-/// The name of the volume, or of its claim.
-fn disk<'a>(waiting: &'a WaitingPod<'_>) -> &'a str {
-    waiting.volume.as_deref().unwrap_or(waiting.claim)
-}
+impl<'a> WaitingPod<'a> {
+    /// The pod must follow another one to where its volume cannot be used.
+    fn no_node_for_both(&self, columns: &str) -> Option<Judgement> {
+        let (pod, node, key) = self.followed_elsewhere()?;
+        let more = json!({
+            "columns": columns,
+            "place": place(self.used.reach.as_ref()?),
+            "followed": describe(pod),
+            "key": key,
+            "there": node,
+            "leader": owner(pod),
+        });
+        Some(Changed::behind(self.pod, self).told(self, "no-node-for-both", more))
+    }
 
-/// The pod must follow another one to where its volume cannot be used.
-fn no_node_for_both(waiting: &WaitingPod<'_>, columns: &str) -> Option<Judgement> {
-    let (pod, node, key) = followed_elsewhere(waiting)?;
-    let more = json!({
-        "columns": columns,
-        "disk": disk(waiting),
-        "place": place(waiting.used.reach.as_ref()?),
-        "followed": describe(pod),
-        "key": key,
-        "there": node,
-        "leader": owner(pod),
-    });
-    Some(Changed::behind(waiting.pod, waiting).told(waiting, "no-node-for-both", more))
+    /// Whether the template of the pod, or the template of its workload now, keeps it off.
+    fn shut_out(&self) -> bool {
+        self.excludes_all(&self.pod.template) || self.is_put_right() == Some(false)
+    }
+
+    /// Whether the workload has been put right since it made the pod, if it is known.
+    fn is_put_right(&self) -> Option<bool> {
+        self.workload().map(|workload| !self.excludes_all(&workload.template))
+    }
+
+    /// The ReplicaSets of a Deployment that was not put right and whose templates are right: `rollout
+    /// undo` to any other revision does not help.
+    pub(super) fn right_revisions(&self) -> impl Iterator<Item = ObjectRef> {
+        self.workload()
+            .filter(|_| self.is_put_right() == Some(false))
+            .into_iter()
+            .flat_map(|workload| self.revisions_of(workload))
+            .filter(|set| !self.excludes_all(&set.template))
+            .map(|set| wanted(ObjectKind::Workload(set.kind), &set.metadata))
+    }
+
+    /// The newest of them.
+    fn right_revision(&self) -> Option<ObjectRef> {
+        self.right_revisions().max_by_key(|set| self.revision(set))
+    }
+
+    /// The rules that keep pods apart and hold the pod off.
+    fn rules_apart(&self) -> BTreeSet<&'a str> {
+        let PodTemplate { anti_affinity, spread, .. } = &self.pod.template;
+        let hard = spread.iter().filter(|constraint| !constraint.is_soft);
+        anti_affinity
+            .iter()
+            .map(|term| term.topology_key.as_str())
+            .chain(hard.map(|constraint| constraint.topology_key.as_str()))
+            .filter(|_| self.is_said(KEPT_APART))
+            .collect()
+    }
+
+    fn ways_out(&self) -> Vec<SuggestedAction> {
+        let changed = Changed::behind(self.pod, self);
+        let keys = self.rules_apart();
+        let keeps_its_node = self.used.keeps_its_node();
+        let is_off = self.shut_out();
+        let name = match self.is_put_right() {
+            _ if !is_off && keys.is_empty() => "make-room",
+            _ if !is_off => "kept-apart",
+            Some(true) => "template-is-right",
+            _ => match self.right_revision() {
+                Some(set) => {
+                    let which = "the newest revision that lets its pods be where the volume is";
+                    let cost = "All other changes since then are taken back too.";
+                    let ways = self.undo(&set, &changed, [which, cost]);
+                    return self.resumed(&changed, ways);
+                }
+                None => "template-keeps-off",
+            },
+        };
+        let is_about_nodes = keys.iter().all(|key| *key == HOSTNAME);
+        let more = json!({
+            "where": "where the volume is",
+            "keys": keys,
+            "node-helps": is_about_nodes && !keeps_its_node,
+            "on-one-machine": keeps_its_node,
+            "empty": self.nodes_of().is_empty(),
+        });
+        changed.told(self, name, more).steps
+    }
+
+    /// The names of the nodes that can reach the volume; all nodes if its reach is not limited.
+    pub(super) fn nodes_of(&self) -> BTreeSet<&'a str> {
+        self.within_reach().map(|node| node.metadata.name.as_str()).collect()
+    }
+
+    fn within_reach(&self) -> impl Iterator<Item = &'a Node> {
+        let reach = self.used.reach.as_ref();
+        self.view().nodes(None).filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
+    }
+
+    /// The first pod that the waiting pod must follow, its node, and the label of nodes by which the
+    /// two must agree, if none of those that the pod may follow is where the volume is.
+    fn followed_elsewhere(&self) -> Option<(&'a Pod, &'a Text, &'a Text)> {
+        let facts = self.index.facts;
+        self.pod.template.affinity.iter().find_map(|term| {
+            let selector = term.label_selector.as_ref()?;
+            let domain = |node: &'a Node| node.metadata.labels.get(&term.topology_key);
+            let there: Vec<&str> = self.within_reach().filter_map(domain).collect();
+            let followed = facts.observed.pods.iter().filter(|other| {
+                other.is_living()
+                    && other.meta.namespace == self.pod.meta.namespace
+                    && selector.matches(&other.meta.labels)
+            });
+            let mut elsewhere = None;
+            for pod in followed {
+                let node = facts.objects.view.node(pod.node.as_deref()?).found()?;
+                if domain(node).is_some_and(|value| there.contains(&value)) {
+                    return None;
+                }
+                elsewhere = elsewhere.or(Some((pod, &node.metadata.name, &term.topology_key)));
+            }
+            elsewhere
+        })
+    }
+
+    /// Whether a template admits none of the nodes that can reach the volume.
+    fn excludes_all(&self, template: &PodTemplate) -> bool {
+        let eligibility = Eligibility::new(template, [], self.index.facts.objects);
+        let mut nodes = self.within_reach().peekable();
+        nodes.peek().is_some() && !nodes.any(|node| eligibility.admits(node))
+    }
+
+    /// A cordoned node that can reach the volume.
+    pub(super) fn cordoned(&self) -> Option<&'a str> {
+        self.nodes_of().into_iter().find(|name| self.examined(name).cordoned)
+    }
 }
 
 /// A selector in words: `topology.kubernetes.io/zone is a or b`.
@@ -109,120 +212,4 @@ fn place(reach: &NodeSelector) -> String {
         })
         .collect::<Vec<_>>()
         .join(", or ")
-}
-
-/// The names of the nodes that can reach the volume; all nodes if its reach is not limited.
-pub(super) fn nodes_of<'a>(waiting: &'a WaitingPod<'_>) -> BTreeSet<&'a str> {
-    within_reach(waiting).map(|node| node.metadata.name.as_str()).collect()
-}
-
-fn within_reach<'a>(waiting: &'a WaitingPod<'_>) -> impl Iterator<Item = &'a Node> {
-    let reach = waiting.used.reach.as_ref();
-    waiting.view().nodes(None).filter(move |node| reach.is_none_or(|reach| reach.matches(node)))
-}
-
-/// The first pod that the waiting pod must follow, its node, and the label of nodes by which the
-/// two must agree, if none of those that the pod may follow is where the volume is.
-fn followed_elsewhere<'a>(waiting: &'a WaitingPod<'_>) -> Option<(&'a Pod, &'a Text, &'a Text)> {
-    let facts = waiting.index.facts;
-    waiting.pod.template.affinity.iter().find_map(|term| {
-        let selector = term.label_selector.as_ref()?;
-        let domain = |node: &'a Node| node.metadata.labels.get(&term.topology_key);
-        let there: Vec<&str> = within_reach(waiting).filter_map(domain).collect();
-        let followed = facts.observed.pods.iter().filter(|other| {
-            other.is_living()
-                && other.meta.namespace == waiting.pod.meta.namespace
-                && selector.matches(&other.meta.labels)
-        });
-        let mut elsewhere = None;
-        for pod in followed {
-            let node = facts.objects.view.node(pod.node.as_deref()?).found()?;
-            if domain(node).is_some_and(|value| there.contains(&value)) {
-                return None;
-            }
-            elsewhere = elsewhere.or(Some((pod, &node.metadata.name, &term.topology_key)));
-        }
-        elsewhere
-    })
-}
-
-/// Whether a template admits none of the nodes that can reach the volume.
-fn excludes_all(template: &PodTemplate, waiting: &WaitingPod<'_>) -> bool {
-    let eligibility = Eligibility::new(template, [], waiting.index.facts.objects);
-    let mut nodes = within_reach(waiting).peekable();
-    nodes.peek().is_some() && !nodes.any(|node| eligibility.admits(node))
-}
-
-/// Whether the template of the pod, or the template of its workload now, keeps it off.
-fn shut_out(waiting: &WaitingPod<'_>) -> bool {
-    excludes_all(&waiting.pod.template, waiting) || is_put_right(waiting) == Some(false)
-}
-
-/// Whether the workload has been put right since it made the pod, if it is known.
-fn is_put_right(waiting: &WaitingPod<'_>) -> Option<bool> {
-    waiting.workload().map(|workload| !excludes_all(&workload.template, waiting))
-}
-
-/// The ReplicaSets of a Deployment that was not put right and whose templates are right: `rollout
-/// undo` to any other revision does not help.
-pub(super) fn right_revisions(waiting: &WaitingPod<'_>) -> impl Iterator<Item = ObjectRef> {
-    waiting
-        .workload()
-        .filter(|_| is_put_right(waiting) == Some(false))
-        .into_iter()
-        .flat_map(|workload| waiting.revisions_of(workload))
-        .filter(|set| !excludes_all(&set.template, waiting))
-        .map(|set| wanted(ObjectKind::Workload(set.kind), &set.metadata))
-}
-
-/// The newest of them.
-fn right_revision(waiting: &WaitingPod<'_>) -> Option<ObjectRef> {
-    right_revisions(waiting).max_by_key(|set| revision(waiting, set))
-}
-
-/// The rules that keep pods apart and hold the pod off.
-fn rules_apart<'a>(waiting: &WaitingPod<'a>) -> BTreeSet<&'a str> {
-    let PodTemplate { anti_affinity, spread, .. } = &waiting.pod.template;
-    let hard = spread.iter().filter(|constraint| !constraint.is_soft);
-    anti_affinity
-        .iter()
-        .map(|term| term.topology_key.as_str())
-        .chain(hard.map(|constraint| constraint.topology_key.as_str()))
-        .filter(|_| waiting.is_said(KEPT_APART))
-        .collect()
-}
-
-fn ways_out(waiting: &WaitingPod<'_>) -> Vec<SuggestedAction> {
-    let changed = Changed::behind(waiting.pod, waiting);
-    let keys = rules_apart(waiting);
-    let keeps_its_node = waiting.used.keeps_its_node();
-    let name = match (shut_out(waiting), keeps_its_node, nodes_of(waiting).is_empty()) {
-        (true, ..) if is_put_right(waiting) == Some(true) => "template-is-right",
-        (true, ..) => match right_revision(waiting) {
-            Some(set) => {
-                let which = "the newest revision that lets its pods be where the volume is";
-                let cost = "All other changes since then are taken back too.";
-                let ways = undo(waiting, &set, &changed, [which, cost]);
-                return resumed(waiting, &changed, ways);
-            }
-            None => "template-keeps-off",
-        },
-        _ if !keys.is_empty() => "kept-apart",
-        (_, true, false) => "machine-full",
-        (_, true, true) => "machine-gone",
-        (_, false, false) => "place-full",
-        (_, false, true) => "place-empty",
-    };
-    let is_about_nodes = keys.iter().all(|key| *key == HOSTNAME);
-    let more = json!({
-        "where": "where the volume is",
-        "keys": keys,
-        "node-helps": is_about_nodes && !keeps_its_node,
-    });
-    changed.told(waiting, name, more).steps
-}
-
-/// A cordoned node that can reach the volume.
-pub(super) fn cordoned<'a>(waiting: &'a WaitingPod<'_>) -> Option<&'a str> {
-    nodes_of(waiting).into_iter().find(|name| Examined::of(waiting.index, name).cordoned)
 }

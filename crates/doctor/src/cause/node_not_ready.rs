@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::Judgement;
-use crate::health::{Examined, Health};
+use crate::health::Health;
 use crate::waiting_pod::WaitingPod;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let node = waiting.pod.node.as_deref().filter(|_| !waiting.pod.is_ending())?;
-    let is_unready = Examined::of(waiting.index, node).health == Health::NotReady;
+    let is_unready = waiting.examined(node).health == Health::NotReady;
     is_unready.then(|| waiting.told("node-not-ready", Value::Null))
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::changed::Changed;
-use super::{Judgement, describe, is_made_again, owner, scale};
+use super::{Judgement, describe, is_made_again, owner};
 use crate::told::merged;
 use crate::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
@@ -35,5 +35,5 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "cron-job": (changed.kind == Some(WorkloadKind::CronJob)).then_some(&changed.name),
         "there": attached.chain(waiting.holding_nodes()).next(),
     });
-    Some(changed.judged(waiting, name, merged(more, scale::to_one(waiting))))
+    Some(changed.judged(waiting, name, merged(more, waiting.to_one())))
 }

@@ -17,52 +17,137 @@ use engine::remedy;
 use engine::rules::codes;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let old = old_pod(waiting)?;
+    let old = waiting.old_pod()?;
     let more = json!({
-        "rolled-out": rolled_out(waiting),
+        "rolled-out": waiting.rolled_out(),
         "holder": describe(old),
         "holder-node": old.node,
     });
     let told = waiting.told("rollout-overlap", more);
-    Some(Judgement { steps: end_rollout(waiting, old), ..told })
+    Some(Judgement { steps: waiting.end_rollout(old), ..told })
 }
 
-/// The name of the object that is rolled out, for a sentence.
-pub(super) fn rolled_out(waiting: &WaitingPod<'_>) -> String {
-    match waiting.workload().and_then(owner_of_revision) {
-        Some(owner) => format!("{} {}", owner.kind, owner.name),
-        None => WaitingPod::target_of(waiting.pod),
-    }
-}
-
-/// The pod of another revision that has the volume and is kept until the new one is ready.
-pub(super) fn old_pod<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
-    if kind_of(waiting.pod) != Some(WorkloadKind::Deployment) {
-        return of_the_same_owner(waiting);
-    }
-    let own = waiting.pod.revision();
-    // If a pod of the same revision has the volume, the rollout is not to blame.
-    if waiting.siblings().any(|other| other.revision() == own) {
-        return None;
-    }
-    if let Some(workload) = waiting.workload() {
-        let room = workload.strategy.room(workload.replicas)?;
-        if room.unavailable >= workload.replicas {
-            return None;
+impl<'a> WaitingPod<'a> {
+    /// The name of the object that is rolled out, for a sentence.
+    pub(super) fn rolled_out(&self) -> String {
+        match self.workload().and_then(owner_of_revision) {
+            Some(owner) => format!("{} {}", owner.kind, owner.name),
+            None => WaitingPod::target_of(self.pod),
         }
     }
-    waiting.siblings().find(|other| other.revision() != own)
-}
 
-/// A pod of another ReplicaSet of the same controller.
-fn of_the_same_owner<'a>(waiting: &WaitingPod<'a>) -> Option<&'a Pod> {
-    let own = waiting.workload().and_then(owner_of_revision)?;
-    if waiting.siblings().next().is_some() {
-        return None;
+    /// The pod of another revision that has the volume and is kept until the new one is ready.
+    pub(super) fn old_pod(&self) -> Option<&'a Pod> {
+        if kind_of(self.pod) != Some(WorkloadKind::Deployment) {
+            return self.of_the_same_owner();
+        }
+        let own = self.pod.revision();
+        // If a pod of the same revision has the volume, the rollout is not to blame.
+        if self.siblings().any(|other| other.revision() == own) {
+            return None;
+        }
+        if let Some(workload) = self.workload() {
+            let room = workload.strategy.room(workload.replicas)?;
+            if room.unavailable >= workload.replicas {
+                return None;
+            }
+        }
+        self.siblings().find(|other| other.revision() != own)
     }
-    waiting
-        .staying()
-        .find(|other| waiting.workload_of(other).and_then(owner_of_revision) == Some(own))
+
+    /// A pod of another ReplicaSet of the same controller.
+    fn of_the_same_owner(&self) -> Option<&'a Pod> {
+        let own = self.workload().and_then(owner_of_revision)?;
+        if self.siblings().next().is_some() {
+            return None;
+        }
+        self.staying()
+            .find(|other| self.workload_of(other).and_then(owner_of_revision) == Some(own))
+    }
+
+    /// The steps against a rollout that cannot end: take it back, or have the old pod stopped first.
+    pub(super) fn end_rollout(&self, old: &Pod) -> Vec<SuggestedAction> {
+        let changed = Changed::behind(self.pod, self);
+        if changed.kind != Some(WorkloadKind::Deployment) {
+            return self.of_another_controller(&changed);
+        }
+        let ways = replica_set(old)
+            .map(|set| {
+                let cost =
+                    "The next rollout ends in the same way until one of the following is done.";
+                self.undo(&set, &changed, ["the revision that runs", cost])
+            })
+            .into_iter()
+            .flatten()
+            .chain(self.other_strategies(&changed).unwrap_or_default());
+        self.resumed(&changed, ways.collect())
+    }
+
+    /// The ways out with the steps around them, also the one without which nothing changes what a
+    /// paused Deployment runs.
+    pub(super) fn resumed(
+        &self,
+        changed: &Changed<'_>,
+        ways: Vec<Way<'_>>,
+    ) -> Vec<SuggestedAction> {
+        let mut steps = self.with_delivery_steps(ways);
+        if self.workload().is_some_and(|workload| workload.paused) {
+            // If the manifest pauses the Deployment, its delivery would pause it again and must be
+            // suspended first.
+            let suspended = steps.iter().take_while(|step| step.purpose == Purpose::Before);
+            // A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
+            // `pkg/polymorphichelpers/rollback.go`) and rolls nothing out.
+            let at = suspended.count();
+            steps.splice(at..at, changed.told(self, "paused", Value::Null).steps);
+        }
+        steps
+    }
+
+    /// The number of the revision whose pods this ReplicaSet makes.
+    pub(super) fn revision(&self, replica_set: &ObjectRef) -> Option<u64> {
+        let document = self.document(replica_set)?;
+        document["metadata"]["annotations"][REVISION].as_str()?.parse().ok()
+    }
+
+    /// Rolls back to the revision of this ReplicaSet, called `which`, at a further cost. Without a
+    /// revision number, kubectl chooses the second newest revision. If several rollouts are stuck, that
+    /// revision is stuck as well, and the next undo returns to the newest one (`deploymentRevision` in
+    /// `pkg/polymorphichelpers/rollback.go`).
+    pub(super) fn undo<'c>(
+        &self,
+        replica_set: &ObjectRef,
+        changed: &'c Changed<'_>,
+        [which, cost]: [&str; 2],
+    ) -> Vec<Way<'c>> {
+        let number = self.revision(replica_set);
+        let more = json!({"number": number, "set": replica_set.name, "which": which, "cost": cost});
+        changed.ways(changed.told(self, "undo", more).steps)
+    }
+
+    /// The strategies that stop the old pod first.
+    fn other_strategies<'c>(&self, changed: &'c Changed<'_>) -> Option<Vec<Way<'c>>> {
+        let workload = self.workload()?;
+        let document = self.document(&reference(self.pod)?)?;
+        let ways = ["recreate", "zero-surge"]
+            .into_iter()
+            .filter_map(remedy::named)
+            .filter(|remedy| remedy.suits(codes::ROLLING_UPDATE_OVERLAP, workload.kind))
+            .filter_map(|remedy| {
+                let patch = serde_json::to_string(&remedy.patch(workload, document, None)?).ok()?;
+                let more = json!({"patch": patch, "cost": remedy.cost});
+                Some(changed.ways(changed.told(self, "another-strategy", more).steps))
+            });
+        Some(ways.flatten().collect())
+    }
+
+    /// The steps for another controller that rolls out ReplicaSets. `status.abort` takes Argo's Rollout
+    /// back (`kubectl argo rollouts abort`): its pods are those of the previous revision again, and its
+    /// template stays unchanged.
+    fn of_another_controller(&self, changed: &Changed<'_>) -> Vec<SuggestedAction> {
+        let is_rollout = self.workload().and_then(changed::rollout).is_some();
+        let name = if is_rollout { "rollout-of-argo" } else { "rollout-of-another" };
+        changed.told(self, name, json!({"rolled-out": self.rolled_out()})).steps
+    }
 }
 
 /// The object that a controller rolls out, if the pods of the workload are one revision of it.
@@ -72,67 +157,9 @@ fn owner_of_revision(workload: &Workload) -> Option<&Controller> {
     workload.metadata.controller.as_deref().filter(|_| is_revision)
 }
 
-/// The steps against a rollout that cannot end: take it back, or have the old pod stopped first.
-pub(super) fn end_rollout(waiting: &WaitingPod<'_>, old: &Pod) -> Vec<SuggestedAction> {
-    let changed = Changed::behind(waiting.pod, waiting);
-    if changed.kind != Some(WorkloadKind::Deployment) {
-        return of_another_controller(waiting, &changed);
-    }
-    let ways = replica_set(old)
-        .map(|set| {
-            let cost = "The next rollout ends in the same way until one of the following is done.";
-            undo(waiting, &set, &changed, ["the revision that runs", cost])
-        })
-        .into_iter()
-        .flatten()
-        .chain(other_strategies(waiting, &changed).unwrap_or_default());
-    resumed(waiting, &changed, ways.collect())
-}
-
-/// The ways out with the steps around them, also the one without which nothing changes what a
-/// paused Deployment runs.
-pub(super) fn resumed(
-    waiting: &WaitingPod<'_>,
-    changed: &Changed<'_>,
-    ways: Vec<Way<'_>>,
-) -> Vec<SuggestedAction> {
-    let mut steps = changed::with_delivery_steps(waiting, ways);
-    if waiting.workload().is_some_and(|workload| workload.paused) {
-        // If the manifest pauses the Deployment, its delivery would pause it again and must be
-        // suspended first.
-        let suspended = steps.iter().take_while(|step| step.purpose == Purpose::Before);
-        // A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
-        // `pkg/polymorphichelpers/rollback.go`) and rolls nothing out.
-        let at = suspended.count();
-        steps.splice(at..at, changed.told(waiting, "paused", Value::Null).steps);
-    }
-    steps
-}
-
 /// The annotation with which the Deployment controller numbers the ReplicaSets
 /// (`RevisionAnnotation` in `pkg/controller/deployment/util`).
 const REVISION: &str = "deployment.kubernetes.io/revision";
-
-/// The number of the revision whose pods this ReplicaSet makes.
-pub(super) fn revision(waiting: &WaitingPod<'_>, replica_set: &ObjectRef) -> Option<u64> {
-    let document = waiting.document(replica_set)?;
-    document["metadata"]["annotations"][REVISION].as_str()?.parse().ok()
-}
-
-/// Rolls back to the revision of this ReplicaSet, called `which`, at a further cost. Without a
-/// revision number, kubectl chooses the second newest revision. If several rollouts are stuck, that
-/// revision is stuck as well, and the next undo returns to the newest one (`deploymentRevision` in
-/// `pkg/polymorphichelpers/rollback.go`).
-pub(super) fn undo<'a>(
-    waiting: &WaitingPod<'_>,
-    replica_set: &ObjectRef,
-    changed: &'a Changed<'_>,
-    [which, cost]: [&str; 2],
-) -> Vec<Way<'a>> {
-    let number = revision(waiting, replica_set);
-    let more = json!({"number": number, "set": replica_set.name, "which": which, "cost": cost});
-    changed.ways(changed.told(waiting, "undo", more).steps)
-}
 
 /// The ReplicaSet of a Deployment's pod. Its name consists of the Deployment's name and the pod's
 /// hash.
@@ -140,32 +167,4 @@ pub(super) fn replica_set(pod: &Pod) -> Option<ObjectRef> {
     let hash = pod.revision().filter(|_| kind_of(pod) == Some(WorkloadKind::Deployment))?;
     let name = format!("{}-{hash}", pod.workload().1);
     Some(ObjectKind::Workload(WorkloadKind::ReplicaSet).reference(&pod.meta.namespace, &name))
-}
-
-/// The strategies that stop the old pod first.
-fn other_strategies<'a>(
-    waiting: &WaitingPod<'_>,
-    changed: &'a Changed<'_>,
-) -> Option<Vec<Way<'a>>> {
-    let workload = waiting.workload()?;
-    let document = waiting.document(&reference(waiting.pod)?)?;
-    let ways = ["recreate", "zero-surge"]
-        .into_iter()
-        .filter_map(remedy::named)
-        .filter(|remedy| remedy.suits(codes::ROLLING_UPDATE_OVERLAP, workload.kind))
-        .filter_map(|remedy| {
-            let patch = serde_json::to_string(&remedy.patch(workload, document, None)?).ok()?;
-            let more = json!({"patch": patch, "cost": remedy.cost});
-            Some(changed.ways(changed.told(waiting, "another-strategy", more).steps))
-        });
-    Some(ways.flatten().collect())
-}
-
-/// The steps for another controller that rolls out ReplicaSets. `status.abort` takes Argo's Rollout
-/// back (`kubectl argo rollouts abort`): its pods are those of the previous revision again, and its
-/// template stays unchanged.
-fn of_another_controller(waiting: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<SuggestedAction> {
-    let is_rollout = waiting.workload().and_then(changed::rollout).is_some();
-    let name = if is_rollout { "rollout-of-argo" } else { "rollout-of-another" };
-    changed.told(waiting, name, json!({"rolled-out": rolled_out(waiting)})).steps
 }

@@ -13,37 +13,37 @@ use engine::model::live_pod::Pod;
 use engine::model::volume::Volume;
 use engine::model::volume_attachment::VolumeAttachment;
 
-/// The other PersistentVolume of the disk, whose users are on another node than the waiting pod, a
-/// pod that uses it, and its attachment.
-fn twin<'a>(
-    waiting: &WaitingPod<'a>,
-) -> Option<(&'a Volume, Option<&'a Pod>, Option<&'a VolumeAttachment>)> {
-    if !waiting.is_attached() {
-        return None;
+impl<'a> WaitingPod<'a> {
+    /// The other PersistentVolume of the disk, whose users are on another node than the waiting pod, a
+    /// pod that uses it, and its attachment.
+    fn twin(&self) -> Option<(&'a Volume, Option<&'a Pod>, Option<&'a VolumeAttachment>)> {
+        if !self.is_attached() {
+            return None;
+        }
+        self.view().twins(self.found_volume()?).into_iter().find_map(|volume| {
+            let index = self.index;
+            let pod = volume
+                .spec
+                .claim_ref
+                .iter()
+                .flat_map(|claim| index.users(&claim.namespace, &claim.name))
+                .copied()
+                .find(|pod| pod.is_living() && (pod.mounted || pod.phase == "Running"));
+            let attachment = index
+                .attachments(&volume.metadata.name)
+                .iter()
+                .copied()
+                .find(|attachment| attachment.attached);
+            let elsewhere = |node: &Text| self.pod.node.as_ref() != Some(node);
+            let is_elsewhere = attachment.is_some_and(|attachment| elsewhere(&attachment.node))
+                || pod.is_some_and(|pod| pod.node.as_ref().is_some_and(elsewhere));
+            is_elsewhere.then_some((volume, pod, attachment))
+        })
     }
-    waiting.view().twins(waiting.found_volume()?).into_iter().find_map(|volume| {
-        let index = waiting.index;
-        let pod = volume
-            .spec
-            .claim_ref
-            .iter()
-            .flat_map(|claim| index.users(&claim.namespace, &claim.name))
-            .copied()
-            .find(|pod| pod.is_living() && (pod.mounted || pod.phase == "Running"));
-        let attachment = index
-            .attachments(&volume.metadata.name)
-            .iter()
-            .copied()
-            .find(|attachment| attachment.attached);
-        let elsewhere = |node: &Text| waiting.pod.node.as_ref() != Some(node);
-        let is_elsewhere = attachment.is_some_and(|attachment| elsewhere(&attachment.node))
-            || pod.is_some_and(|pod| pod.node.as_ref().is_some_and(elsewhere));
-        is_elsewhere.then_some((volume, pod, attachment))
-    })
 }
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let Some((twin, pod, attachment)) = twin(waiting) else {
+    let Some((twin, pod, attachment)) = waiting.twin() else {
         let is_it = waiting.holders.is_empty() && waiting.is_said(IN_ANOTHER_NAMESPACE);
         return is_it.then(|| waiting.told("same-disk-elsewhere", Value::Null));
     };

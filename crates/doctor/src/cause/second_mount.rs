@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Judgement, describe, exclusive_use};
+use super::{Judgement, describe};
 use crate::waiting_pod::WaitingPod;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
@@ -11,7 +11,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     }
     let mounter = waiting.users().find(|user| user.node == waiting.pod.node).map(describe);
     let refused = waiting.told("second-mount", json!({ "mounter": mounter }));
-    Some(match exclusive_use(waiting) {
+    Some(match waiting.exclusive_use() {
         Some(Judgement { explanation, steps }) => {
             Judgement { explanation: format!("{} {explanation}", refused.explanation), steps }
         }

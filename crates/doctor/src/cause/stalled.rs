@@ -7,17 +7,15 @@ use serde_json::{Value, json};
 use super::delay::{FORCED, SLOW};
 use super::driver_error::{ATTACH, DETACH};
 use super::{Judgement, describe};
-use crate::health::{Examined, Health};
+use crate::health::Health;
 use crate::span::span;
 use crate::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if let Some((pod, late)) = waiting.overdue_pod() {
-        let unready = pod
-            .node
-            .as_deref()
-            .filter(|node| Examined::of(waiting.index, node).health == Health::NotReady);
+        let unready =
+            pod.node.as_deref().filter(|node| waiting.examined(node).health == Health::NotReady);
         let more = json!({
             "holder": describe(pod),
             "holding": pod.meta.name,
@@ -32,7 +30,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let silent = waiting
         .foreign_attachments()
         .chain(waiting.own_attachment())
-        .find_map(|attachment| Some((attachment, silent(waiting, attachment)?)));
+        .find_map(|attachment| Some((attachment, waiting.silent(attachment)?)));
     if let Some((attachment, for_seconds)) = silent {
         let is_leaving = attachment.metadata.is_being_deleted();
         let more = json!({
@@ -44,7 +42,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return Some(waiting.told("stalled-driver", more));
     }
     let waited = waiting.waited()?;
-    if waited > SLOW && is_attached_by_nobody(waiting) {
+    if waited > SLOW && waiting.is_attached_by_nobody() {
         return Some(waiting.told("stalled-unattached", Value::Null));
     }
     // Nodes that keep a volume that none of their pods uses.
@@ -52,38 +50,40 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     waiting
         .foreign_attachments()
         .filter(|attachment| attachment.is_settled() && !is_used(&attachment.node))
-        .find_map(|attachment| never_detached(waiting, &attachment.node, waited))
+        .find_map(|attachment| waiting.never_detached(&attachment.node, waited))
 }
 
-/// Explains why a node keeps a volume that none of its pods uses, if it keeps it for too long.
-fn never_detached(waiting: &WaitingPod<'_>, node: &str, waited: i64) -> Option<Judgement> {
-    let examined = Examined::of(waiting.index, node);
-    let name = match examined.health {
-        Health::Alive if waited > SLOW => "stalled-mounted",
-        Health::NotReady if waited > FORCED => "stalled-unready",
-        _ => return None,
-    };
-    Some(waiting.told_of_node(&examined, name, Value::Null))
-}
+impl WaitingPod<'_> {
+    /// Explains why a node keeps a volume that none of its pods uses, if it keeps it for too long.
+    fn never_detached(&self, node: &str, waited: i64) -> Option<Judgement> {
+        let examined = self.examined(node);
+        let name = match examined.health {
+            Health::Alive if waited > SLOW => "stalled-mounted",
+            Health::NotReady if waited > FORCED => "stalled-unready",
+            _ => return None,
+        };
+        Some(self.told_of_node(&examined, name, Value::Null))
+    }
 
-/// The number of seconds for which the driver has reported nothing of the attachment, if that is
-/// too long.
-fn silent(waiting: &WaitingPod<'_>, attachment: &VolumeAttachment) -> Option<i64> {
-    let meta = &attachment.metadata;
-    let is_reported = attachment.attach_error.is_some() || attachment.detach_error.is_some();
-    let since = match (meta.deletion_timestamp, attachment.attached) {
-        (Some(deleted), _) => deleted,
-        (None, false) => meta.created()?,
-        (None, true) => return None,
-    };
-    let for_seconds = waiting.index.since(since);
-    (for_seconds > SLOW && !is_reported).then_some(for_seconds)
-}
+    /// The number of seconds for which the driver has reported nothing of the attachment, if that is
+    /// too long.
+    fn silent(&self, attachment: &VolumeAttachment) -> Option<i64> {
+        let meta = &attachment.metadata;
+        let is_reported = attachment.attach_error.is_some() || attachment.detach_error.is_some();
+        let since = match (meta.deletion_timestamp, attachment.attached) {
+            (Some(deleted), _) => deleted,
+            (None, false) => meta.created()?,
+            (None, true) => return None,
+        };
+        let for_seconds = self.index.since(since);
+        (for_seconds > SLOW && !is_reported).then_some(for_seconds)
+    }
 
-/// Whether the volume has no attachment, although all attachments can be seen.
-fn is_attached_by_nobody(waiting: &WaitingPod<'_>) -> bool {
-    waiting.has_known_attachments()
-        && waiting.is_attached()
-        && waiting.shown_attachments().next().is_none()
-        && waiting.pod.node.is_some()
+    /// Whether the volume has no attachment, although all attachments can be seen.
+    fn is_attached_by_nobody(&self) -> bool {
+        self.has_known_attachments()
+            && self.is_attached()
+            && self.shown_attachments().next().is_none()
+            && self.pod.node.is_some()
+    }
 }

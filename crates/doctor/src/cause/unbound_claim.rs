@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Judgement, delay};
+use super::Judgement;
 use crate::messages::{self, CLAIM_ENDS, NO_PLACE, quotable};
 use crate::waiting_pod::WaitingPod;
 use engine::model::claim::{Claim, ClaimPhase};
@@ -21,93 +21,82 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         return Some(waiting.told("claim-missing", Value::Null));
     };
     if waiting.volume.is_none() {
-        return unprovisioned(waiting, found);
+        return waiting.unprovisioned(found);
     }
     let taken = waiting.volume_of_another_claim();
     if let Some(volume) = waiting.unbound_volume().or(taken) {
         // Until the controller that binds claims has judged a claim, one that will be Lost is
         // still Pending, and a Pending claim needs other steps.
-        let has_spoken = is_lost(waiting) || waiting.claim_warning().is_some();
+        let has_spoken = waiting.is_lost() || waiting.claim_warning().is_some();
         let is_taken = taken.is_some() && !volume.metadata.is_being_deleted();
-        let explain = if is_taken { of_another } else { wrong_volume };
-        return (has_spoken || delay::is_over(waiting)).then(|| explain(waiting, volume));
+        return (has_spoken || waiting.is_over())
+            .then(|| waiting.bound_to_another(found, volume, is_taken));
     }
-    let was_bound = is_lost(waiting) || !found.status.access_modes.is_empty();
+    let was_bound = waiting.is_lost() || !found.status.access_modes.is_empty();
     let name = if was_bound { "claim-of-lost-volume" } else { "claim-of-no-volume" };
     Some(waiting.told(name, Value::Null))
 }
 
-/// The claim requests no volume by name.
-fn unprovisioned(waiting: &WaitingPod<'_>, found: &Claim) -> Option<Judgement> {
-    let warning = waiting.claim_warning();
-    // Time does not make room.
-    let no_place = waiting.said.filter(|_| warning.is_none() && waiting.is_said(NO_PLACE));
-    let is_known = warning.is_some() || no_place.is_some();
-    if !is_known && waiting.pod.node.is_none() && !delay::is_over(waiting) {
-        return None;
+impl WaitingPod<'_> {
+    /// The claim requests no volume by name.
+    fn unprovisioned(&self, found: &Claim) -> Option<Judgement> {
+        let warning = self.claim_warning();
+        // Time does not make room.
+        let no_place = self.said.filter(|_| warning.is_none() && self.is_said(NO_PLACE));
+        let is_known = warning.is_some() || no_place.is_some();
+        if !is_known && self.pod.node.is_none() && !self.is_over() {
+            return None;
+        }
+        let event = warning.or_else(|| self.claim_event(|_| true)).filter(|_| no_place.is_none());
+        let reporter = event.map(Event::reporter);
+        let said = no_place.or(event.map(|event| event.message.as_str()));
+        let advice = said.and_then(|said| messages::advice(said, "unbound-claim"));
+        let more = json!({
+            "reporter": no_place.map_or(reporter, |_| Some("The scheduler")),
+            "words": said.map(quoted),
+            "class": self.class().map(|class| format!(" Its StorageClass is {class}.")),
+            "provisioned": no_place.is_none(),
+            "advice": advice,
+            "silent": said.is_none(),
+            "source-kind": found.data_source().map(|source| &source.kind),
+        });
+        Some(self.told("unbound-claim", more))
     }
-    let event = warning.or_else(|| waiting.claim_event(|_| true)).filter(|_| no_place.is_none());
-    let reason = match no_place {
-        Some(said) => Some(quoted("The scheduler", said)),
-        None => event.map(quote),
-    };
-    let said = no_place.or(event.map(|event| event.message.as_str()));
-    let advice = said.and_then(|said| messages::advice(said, "unbound-claim"));
-    let more = json!({
-        "reason": reason,
-        "class": waiting.class().map(|class| format!(" Its StorageClass is {class}.")),
-        "provisioned": no_place.is_none(),
-        "advice": advice,
-        "silent": said.is_none(),
-        "source-kind": found.data_source().map(|source| &source.kind),
-    });
-    Some(waiting.told("unbound-claim", more))
+
+    /// The claim requests this volume, which belongs to another claim, or to which it is not bound.
+    fn bound_to_another(&self, found: &Claim, volume: &Volume, is_taken: bool) -> Judgement {
+        let is_ending = volume.metadata.is_being_deleted();
+        let event = self.claim_warning().or_else(|| self.claim_event(|_| true));
+        let event = event.filter(|_| !is_ending);
+        let owner = volume.spec.claim_ref.as_ref();
+        let is_former = owner.is_some_and(|owner| {
+            owner.namespace == self.pod.meta.namespace && owner.name == *self.claim
+        });
+        let name = match (is_taken, is_former) {
+            (true, true) => "claim-of-earlier-volume",
+            (true, false) => "claim-of-taken-volume",
+            _ if found.spec.volume_name.is_empty() => "claim-reserved",
+            _ if is_ending => "claim-of-ending-volume",
+            _ if self.is_lost() => "claim-lost",
+            _ => "claim-does-not-fit",
+        };
+        let more = json!({
+            "former": is_former,
+            "owner": owner.map(|owner| format!("{}/{}", owner.namespace, owner.name)),
+            "volume-ends": is_ending,
+            "reporter": event.map(Event::reporter),
+            "words": event.map(|event| quoted(&event.message)),
+            "lost": self.is_lost(),
+        });
+        self.told(name, more)
+    }
+
+    /// Whether the claim was once bound, but no longer is.
+    fn is_lost(&self) -> bool {
+        self.found_claim().is_some_and(|claim| claim.status.phase == ClaimPhase::Lost)
+    }
 }
 
-/// The claim requests a volume that belongs to another claim.
-fn of_another(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
-    let is_former = volume.spec.claim_ref.as_ref().is_some_and(|owner| {
-        owner.namespace == waiting.pod.meta.namespace && owner.name == *waiting.claim
-    });
-    let name = if is_former { "claim-of-earlier-volume" } else { "claim-of-taken-volume" };
-    let owner = volume.spec.claim_ref.as_ref();
-    let more = json!({
-        "former": is_former,
-        "owner": owner.map(|owner| format!("{}/{}", owner.namespace, owner.name)),
-        "lost": is_lost(waiting),
-    });
-    waiting.told(name, more)
-}
-
-/// The claim requests this volume, but is not bound to it.
-fn wrong_volume(waiting: &WaitingPod<'_>, volume: &Volume) -> Judgement {
-    let is_ending = volume.metadata.is_being_deleted();
-    let event = waiting.claim_warning().or_else(|| waiting.claim_event(|_| true));
-    let reason = event.filter(|_| !is_ending).map(quote);
-    let is_lost = is_lost(waiting);
-    let name = match waiting.found_claim() {
-        Some(found) if found.spec.volume_name.is_empty() => "claim-reserved",
-        _ if is_ending => "claim-of-ending-volume",
-        _ if is_lost => "claim-lost",
-        _ => "claim-does-not-fit",
-    };
-    waiting.told(name, json!({"reason": reason, "volume-ends": is_ending, "lost": is_lost}))
-}
-
-/// Whether the claim was once bound, but no longer is.
-fn is_lost(waiting: &WaitingPod<'_>) -> bool {
-    waiting.found_claim().is_some_and(|claim| claim.status.phase == ClaimPhase::Lost)
-}
-
-/// The words of an Event, and who says them.
-fn quote(event: &Event) -> String {
-    let reporter = match event.reporter() {
-        "" => "Kubernetes",
-        name => name,
-    };
-    quoted(reporter, &event.message)
-}
-
-fn quoted(reporter: &str, message: &str) -> String {
-    format!("{reporter} says: \"{}\".", quotable(message))
+fn quoted(message: &str) -> String {
+    format!("\"{}\".", quotable(message))
 }

@@ -482,7 +482,12 @@ impl<'a> WaitingPod<'a> {
 
     /// The first of the holding nodes that `is_meant` accepts.
     pub(super) fn holding_node(&self, is_meant: impl Fn(&Examined) -> bool) -> Option<Examined> {
-        self.holding_nodes().into_iter().map(|name| Examined::of(self.index, &name)).find(is_meant)
+        self.holding_nodes().into_iter().map(|name| self.examined(&name)).find(is_meant)
+    }
+
+    /// The node with this name and its health.
+    pub(super) fn examined(&self, node: &str) -> Examined {
+        Examined::of(self.index, node)
     }
 
     /// The first of the holding nodes that does not answer or no longer exists.
