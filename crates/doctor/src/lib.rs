@@ -2,8 +2,8 @@
 //!
 //! * [`diagnosis`] is the interface: it finds the pods that wait, the cause and the commands that
 //!   help. It also explains a line from an Event without a cluster. Each cause has its own file in
-//!   `cause/`; `causes.yaml` has their order, `judgements.yaml` their words and steps, and
-//!   `messages.yaml` the lines of other programs.
+//!   `cause/`; `causes.yaml` has their order, `judgements.yaml` and `phrases.yaml` their words and
+//!   steps, and `messages.yaml` the lines of other programs.
 //!
 //! The diagnosis takes the observed state of a cluster ([`engine::model::observed`],
 //! [`engine::snapshot`]). The result is plain data, which the command line prints:

@@ -8,6 +8,7 @@ use super::diagnosis::DiagnosisInput;
 use super::health::{Examined, Health};
 use super::index::Index;
 use super::report_case::state;
+use super::told::merged;
 use engine::model::live_pod::Pod;
 use engine::model::volume_attachment::VolumeAttachment;
 
@@ -56,14 +57,14 @@ pub fn node(facts: DiagnosisInput<'_>, name: &str) -> Option<NodeEntry> {
             "volume": attachment.volume,
             "state": state(attachment),
             "users": users.join(" and "),
-            "detach-error": attachment.detach_error,
+            "detach-error": attachment.detach_error.as_ref().map(|said| format!("\"{said}\"")),
         });
         facts.told("node-volume", more).explanation
     });
     let is_attached =
         |pod: &&Pod| attachments.iter().any(|attachment| has(pod, &attachment.volume));
     let mounted = pods.iter().copied().filter(|pod| !is_attached(pod)).map(|pod| {
-        let user = sentence(&describe(pod));
+        let user = describe(pod).replacen('p', "P", 1);
         let more = json!({"user": user, "namespace": pod.meta.namespace, "claims": pod.claims});
         facts.told("node-mount", more).explanation
     });
@@ -71,25 +72,9 @@ pub fn node(facts: DiagnosisInput<'_>, name: &str) -> Option<NodeEntry> {
     let kubelet =
         (in_use > 0).then(|| facts.told("node-in-use", json!({ "in-use": in_use })).explanation);
     let volumes: Vec<String> = attached.chain(mounted).chain(kubelet).collect();
-    let way_out = (!volumes.is_empty()).then(|| way_out(facts, &node, !pods.is_empty()));
+    let way_out = (!volumes.is_empty()).then(|| {
+        let more = merged(node.values(facts), json!({ "has-pods": !pods.is_empty() }));
+        facts.told("node-way-out", more).explanation
+    });
     Some(NodeEntry { node, volumes, way_out })
-}
-
-/// The text as the beginning of a sentence.
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}
-
-/// How to empty the node. Nothing that is safe on a live machine only is advised for another one.
-fn way_out(facts: DiagnosisInput<'_>, node: &Examined, has_pods: bool) -> String {
-    let name = match node.health {
-        Health::Alive if has_pods => "node-with-pods",
-        Health::Alive => "node-without-pods",
-        Health::NotReady => "node-to-mend",
-        Health::Lost if !node.out_of_service => "node-to-power-off",
-        Health::Lost | Health::Gone => "node-off",
-        Health::Unknown => "node-unread",
-    };
-    facts.told(name, node.values(facts)).explanation
 }

@@ -187,7 +187,16 @@ fn entry(cause: &'static Cause, pods: &[WaitingPod<'_>]) -> CaseEntry {
             .filter(|pod| !names.contains(&&pod.meta.name))
             .map(|pod| holder(pod))
             .collect(),
-        attachments: first.shown_attachments().map(attachment).collect(),
+        attachments: first
+            .shown_attachments()
+            .map(|attachment| AttachmentEntry {
+                name: attachment.metadata.name.clone(),
+                node: attachment.node.clone(),
+                state: state(attachment),
+                attach_error: attachment.attach_error.clone(),
+                detach_error: attachment.detach_error.clone(),
+            })
+            .collect(),
         nodes: first
             .shown_nodes()
             .into_iter()
@@ -222,16 +231,6 @@ fn holder(pod: &Pod) -> HolderEntry {
             "" => "Pending".into(),
             phase => phase.into(),
         },
-    }
-}
-
-fn attachment(attachment: &VolumeAttachment) -> AttachmentEntry {
-    AttachmentEntry {
-        name: attachment.metadata.name.clone(),
-        node: attachment.node.clone(),
-        state: state(attachment),
-        attach_error: attachment.attach_error.clone(),
-        detach_error: attachment.detach_error.clone(),
     }
 }
 

@@ -102,10 +102,10 @@ impl DiagnosisInput<'_> {
         if let Some(values) = values.as_object_mut() {
             values.retain(|_, value| !word(value).is_empty());
         }
-        for Phrase { name: phrase, condition, unless, text } in PHRASES.iter() {
-            let is_meant = applies(condition, unless, &values) && is_complete(text, &values);
+        for Phrase { name: phrase, condition, unless, text: words } in PHRASES.iter() {
+            let is_meant = applies(condition, unless, &values) && is_complete(words, &values);
             if values.get(phrase).is_none() && is_meant {
-                values[phrase] = filled(text, &values).into();
+                values[phrase] = text(self.kubectl, words, &values).into();
             }
         }
         let steps = told.steps.iter().filter_map(|step| step.in_full(self.kubectl, &values));

@@ -31,14 +31,11 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "leader": owner(other),
         "leader-pod": other.meta.name,
         "leader-moves": waiting.may_move(kind_of(other)),
+        "admitted": admits == Admits::Yes,
+        "unselected": admits == Admits::WithoutSelector,
+        "node-cordoned": node.cordoned,
     });
-    let name = match admits {
-        Admits::Yes if node.cordoned => "follower-cordoned",
-        Admits::Yes => "follower-full",
-        Admits::WithoutSelector => "follower-unselected",
-        Admits::No => "follower-off",
-    };
-    let told = waiting.told(name, more);
+    let told = waiting.told("follower", more);
     let steps = [waiting.off(admits, &node.name), told.steps].concat();
     Some(Judgement { steps, ..told })
 }

@@ -185,7 +185,7 @@ impl<'a> WaitingPod<'a> {
     }
 }
 
-/// A selector in words: `topology.kubernetes.io/zone is a or b`.
+/// A selector in words: `where topology.kubernetes.io/zone is a or b`.
 fn place(reach: &NodeSelector) -> String {
     let in_words = |requirement: &Requirement| {
         let key = &requirement.key;
@@ -199,7 +199,7 @@ fn place(reach: &NodeSelector) -> String {
             _ => format!("{key} compares to {values}"),
         }
     };
-    reach
+    let terms = reach
         .node_selector_terms
         .iter()
         .map(|term| {
@@ -210,6 +210,6 @@ fn place(reach: &NodeSelector) -> String {
                 .collect::<Vec<_>>()
                 .join(" and ")
         })
-        .collect::<Vec<_>>()
-        .join(", or ")
+        .collect::<Vec<_>>();
+    format!("where {}", terms.join(", or "))
 }

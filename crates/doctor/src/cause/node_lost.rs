@@ -37,15 +37,15 @@ impl WaitingPod<'_> {
         let staying = users.iter().filter(|pod| stays(pod) && (node.out_of_service || !is_gone));
         let owner =
             self.owner_pod().filter(|owner| users.iter().any(|pod| pod.meta.name == **owner));
-        let told = |name: &str, staying: Option<&&Pod>| {
+        let told = |part: &str, pod: Option<&&Pod>| {
             let more = json!({
-                "staying": staying.map(|pod| &pod.meta.name),
-                "staying-pod": staying.map(|pod| describe(pod)),
+                "staying": pod.map(|pod| &pod.meta.name),
+                "staying-pod": pod.map(|pod| describe(pod)),
                 "used-there": !users.is_empty(),
                 "last": is_gone || node.out_of_service,
                 "owner": owner,
             });
-            self.told_of_node(node, name, more)
+            self.told_of_node(node, part, more)
         };
         let mut judgement = told(name, staying.clone().next());
         judgement.steps.extend(staying.flat_map(|pod| told("pod-stays", Some(pod)).steps));

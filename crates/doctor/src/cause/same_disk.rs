@@ -57,7 +57,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "driver-of-twin": twin.csi_driver(),
         "handle": twin.spec.handle,
         "twin-user": pod.map(|pod| format!("{}/{}", pod.meta.namespace, pod.meta.name)),
-        "twin-node": node,
+        "twin-node": node.unwrap_or("that is not known"),
     });
     Some(waiting.told("same-disk", more))
 }
