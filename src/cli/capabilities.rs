@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::cluster::ClusterArgs;
 use super::error::CommandError;
-use super::output::{did_you_mean, print};
+use super::output::{self, did_you_mean, print};
 use engine::model::object::ObjectKind;
 use engine::storage::{Catalog, ClassSummary, ConditionalModes};
 use report::products::{self, Product};
@@ -130,8 +130,9 @@ fn of_products(products: &[Product], format: TableFormat) -> Result<String, Comm
 
 fn text(class: &ClassSummary, details: &[(&str, &str)]) -> String {
     let mut text = format!("{}\n", safe::line(&class.heading()));
-    let mut line =
-        |name: &str, value: &str| text += &format!("  {name:<10}  {}\n", safe::line(value));
+    let mut line = |name: &str, value: &str| {
+        text += &output::line(&format!("  {name:<10}  "), &safe::line(value));
+    };
     let (files, blocks) = (&class.filesystem, &class.block);
     // What holds for both is said once.
     let (both, of_files): (Vec<_>, Vec<_>) =

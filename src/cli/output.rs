@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 
 use super::error::CommandError;
 use super::format;
-use report::{Earlier, Format, Report, Style, WIDEST, safe};
+use report::{Earlier, Format, OF_PIPE, Report, Style, WIDEST, hanging, safe};
 
 /// A result that makes a command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -100,13 +100,9 @@ impl ReportArgs {
 
     /// The style of text, for a terminal or another output.
     fn style(&self, terminal: bool) -> Style {
-        let width = terminal_size::terminal_size()
-            .filter(|_| terminal)
-            .map_or(WIDEST, |(width, _)| width.0.into());
         Style {
             colour: self.color.is_on(terminal),
-            // It is between the width that text needs and the width that is easy to read.
-            width: width.clamp(NARROWEST, WIDEST),
+            width: width(terminal),
             summary: self.summary,
             verbose: self.verbose,
         }
@@ -151,6 +147,21 @@ pub(super) fn write_report(
 
 /// The width that names and fields need.
 const NARROWEST: usize = 40;
+
+/// The width of text for a terminal or another output: between what names and fields need, and what
+/// is easy to read.
+pub(super) fn width(terminal: bool) -> usize {
+    let window = terminal_size::terminal_size().filter(|_| terminal);
+    window.map_or(OF_PIPE, |(width, _)| usize::from(width.0).clamp(NARROWEST, WIDEST))
+}
+
+/// A line of standard output: `text` after `start`. In a window, its further lines begin below the
+/// text; programs that read a pipe get one line.
+pub(super) fn line(start: &str, text: &str) -> String {
+    let terminal = io::stdout().is_terminal();
+    let width = if terminal { width(terminal) } else { usize::MAX };
+    hanging(start, text, width) + "\n"
+}
 
 /// The question whether a similar name was meant, after a space; empty if there is none.
 pub(super) fn did_you_mean(meant: Option<&str>) -> String {

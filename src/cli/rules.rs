@@ -1,11 +1,12 @@
 //! `rules`: prints the documentation of each rule.
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::completion;
-use super::output::{complain, did_you_mean, print};
+use super::output::{complain, did_you_mean, line, print};
 use engine::model::words::{OF_FEW, nearest};
 use engine::policy::keys;
 use engine::remedy::{REMEDIES, Remedy};
@@ -28,13 +29,13 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
         None if options.markdown => markdown(),
         None => list(),
         Some(code) => match RULES.iter().find(|rule| rule.code == code) {
-            Some(rule) => format!(
+            Some(rule) => in_window(&format!(
                 "# {}\n\n{}\n{}{}",
                 rule.code,
                 nested(rule, "#"),
                 remedies(|remedy| remedy.cures(rule.code)),
                 silence(rule.code)
-            ),
+            )),
             None => {
                 let meant = did_you_mean(nearest(code, codes::ALL, OF_FEW));
                 let known = codes::ALL.join(", ");
@@ -47,8 +48,37 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
 }
 
 fn list() -> String {
-    let width = RULES.iter().map(|rule| rule.code.len()).max().unwrap_or_default();
-    RULES.iter().map(|rule| format!("{:width$}  {}\n", rule.code, rule.summary())).collect()
+    let column = RULES.iter().map(|rule| rule.code.len()).max().unwrap_or_default();
+    let row = |rule: &Rule| line(&format!("{:column$}  ", rule.code), rule.summary());
+    RULES.iter().map(row).collect()
+}
+
+/// The Markdown with its paragraphs and items folded to the window; unchanged in a pipe.
+fn in_window(page: &str) -> String {
+    if !io::stdout().is_terminal() {
+        return page.to_owned();
+    }
+    let is_apart = |text: &str| {
+        text.is_empty() || ["#", "|", "```"].iter().any(|start| text.starts_with(start))
+    };
+    let (mut paragraphs, mut is_code) = (Vec::<String>::new(), false);
+    for text in page.lines() {
+        let is_item = text.starts_with("- ");
+        match paragraphs.last_mut() {
+            Some(last) if !is_code && !is_item && !is_apart(text) && !is_apart(last) => {
+                *last += &format!(" {}", text.trim());
+            }
+            _ => paragraphs.push(text.to_owned()),
+        }
+        is_code ^= text.starts_with("```");
+    }
+    let mut folded = String::new();
+    for text in &paragraphs {
+        is_code ^= text.starts_with("```");
+        let (start, rest) = text.split_at(if text.starts_with("- ") { 2 } else { 0 });
+        folded += &if is_code || is_apart(text) { format!("{text}\n") } else { line(start, rest) };
+    }
+    folded
 }
 
 /// The page `docs/rules.md`: all rules, each as its own file documents it.

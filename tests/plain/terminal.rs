@@ -153,6 +153,32 @@ fn any_file_is_shown_in_any_window() {
     }
 }
 
+/// Commands and addresses are not folded, because they are pasted; a word longer than the window
+/// has a line of its own.
+#[test]
+fn texts_are_folded_to_the_window() {
+    let line = "Multi-Attach error for volume \"pvc-1\" Volume is already used by pod(s) web-1";
+    for columns in [60, 90] {
+        for arguments in [
+            &["rules"][..],
+            &["rules", "leftover-rolling-update"],
+            &["capabilities", "longhorn"],
+            &["diagnose", "--explain", line],
+        ] {
+            let text = printed(Path::new(ROOT), columns, arguments);
+            assert!(text.lines().count() > 10, "{text}");
+            let is_code = |line: &str| {
+                let line = line.trim_start();
+                line.starts_with("kubectl") || line.contains(['`', '/']) || line.contains("(attach")
+            };
+            let longer = |line: &&str| line.chars().count() > usize::from(columns);
+            let unfolded: Vec<&str> =
+                text.lines().filter(longer).filter(|line| !is_code(line)).collect();
+            assert!(unfolded.is_empty(), "{arguments:?} at {columns}: {unfolded:#?}");
+        }
+    }
+}
+
 #[test]
 fn colours_are_for_terminals_that_want_them() {
     let folder = tempfile::tempdir().unwrap();

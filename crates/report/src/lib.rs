@@ -45,7 +45,7 @@ mod words;
 
 pub use earlier::Earlier;
 pub use not_judged::{Cause, NotJudged, command_with};
-pub use words::{by_namespace, not_judged_in_short, summary};
+pub use words::{by_namespace, folded, hanging, not_judged_in_short, summary};
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -404,8 +404,11 @@ impl Severity {
     }
 }
 
-/// The width of text in a pipe and the maximum in a window: longer lines are hard to read.
-pub const WIDEST: usize = 110;
+/// The width of text in a pipe, in which titles are not folded: programs read them.
+pub const OF_PIPE: usize = 110;
+
+/// The maximum width in a window: longer lines are hard to read.
+pub const WIDEST: usize = OF_PIPE - 1;
 
 /// Options for the formats for people.
 #[derive(Clone, Copy, Debug)]

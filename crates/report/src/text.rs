@@ -12,7 +12,7 @@ use annotate_snippets::{
 use super::live::{Owner, Stuck};
 use super::words::folded;
 use super::{
-    Excerpt, Line, Located, Notice, Place, Report, Severity, Style, WIDEST, concise, safe, words,
+    Excerpt, Line, Located, Notice, OF_PIPE, Place, Report, Severity, Style, concise, safe, words,
 };
 use doctor::diagnosis::Purpose;
 use engine::model::words::some;
@@ -51,9 +51,9 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         }
     }
     for hint in &report.hints {
-        writeln!(out, "{hint}")?;
+        writeln!(out, "{}", in_window(hint, style.width))?;
     }
-    writeln!(out, "{}", words::summary(report))
+    writeln!(out, "{}", in_window(&words::summary(report), style.width))
 }
 
 /// The parts of a report that are already printed and are not repeated.
@@ -77,7 +77,8 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         writeln!(to, "{}\n", without_empty_frame(&renderer.render(&[group])))
     };
     let notice = |notice: &Notice, to: &mut dyn Write| {
-        let group = Group::with_title(Level::NOTE.primary_title(notice.sentence()));
+        let title = titled(&notice.sentence(), "", style.width);
+        let group = Group::with_title(Level::NOTE.primary_title(title));
         print(group.elements(notice.place.as_ref().map(origin)), to)
     };
     for incomplete in &report.incomplete {
@@ -112,6 +113,7 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     for (reason, located) in report.suppressed() {
         let finding = &located.finding;
         let title = format!("{}: {}: {reason}", finding.object, finding.rule);
+        let title = titled(&title, "", style.width);
         let group = Group::with_title(Level::INFO.with_name("suppressed").primary_title(title));
         print(group.elements(located.place.as_ref().map(origin)), out)?;
     }
@@ -120,7 +122,7 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     }
     let not_judged = words::not_judged(report);
     for sentence in &not_judged {
-        writeln!(out, "{sentence}")?;
+        writeln!(out, "{}", in_window(sentence, style.width))?;
     }
     if !not_judged.is_empty() {
         writeln!(out)?;
@@ -532,13 +534,20 @@ fn wrapped(text: &str, width: usize) -> String {
     folded(text, width.saturating_sub(FRAME).max(40))
 }
 
-/// Wraps a title to lines that fit in a window, after its level and rule. It stays on one line for
-/// programs that read a pipe, and in a window with little room for it.
+/// Wraps a title to lines that fit in a window, after its level and rule.
 fn titled(text: &str, rule: &str, width: usize) -> String {
-    const ROOM: usize = 40;
+    const LEAST: usize = 24;
     let before = "warning[]: ".len() + rule.len();
-    match width.saturating_sub(before) {
-        room if room >= ROOM && width < WIDEST => folded(text, room),
-        _ => text.to_owned(),
+    match width {
+        OF_PIPE => text.to_owned(),
+        _ => folded(text, width.saturating_sub(before).max(LEAST)),
+    }
+}
+
+/// Wraps a sentence to lines that fit in a window.
+fn in_window(text: &str, width: usize) -> String {
+    match width {
+        OF_PIPE => text.to_owned(),
+        _ => folded(text, width),
     }
 }

@@ -390,7 +390,7 @@ pub(super) fn amount(number: usize, what: &str) -> String {
 
 /// Wraps the text to lines of `width` characters. Longer words are not broken, and neither is what
 /// stands between backticks: a command is pasted into a shell.
-pub(super) fn folded(text: &str, width: usize) -> String {
+pub fn folded(text: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut length = 0;
     for word in words(text) {
@@ -406,6 +406,13 @@ pub(super) fn folded(text: &str, width: usize) -> String {
         length += letters;
     }
     lines
+}
+
+/// The text after `start`, wrapped to lines of `width` characters, which begin below the text.
+pub fn hanging(start: &str, text: &str, width: usize) -> String {
+    let indent = start.chars().count();
+    let below = format!("\n{}", " ".repeat(indent));
+    format!("{start}{}", folded(text, width.saturating_sub(indent)).replace('\n', &below))
 }
 
 /// The words of a text. What stands between two backticks is part of one word.

@@ -6,7 +6,7 @@
 
 mod open;
 
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use super::cluster::{ClusterArgs, Connection, ScopeArgs, Subject};
 use super::error::CommandError;
 use super::format;
+use super::output::width;
 use super::target::{TargetError, held_up_by};
 use ::report::diagnosis::{self as report, Diagnosis, Format, Ways};
 use doctor::diagnosis::{CaseEntry, Clock, DiagnosisInput, NodeEntry, cases, explain, node, span};
@@ -45,7 +46,7 @@ pub(crate) struct DiagnoseOptions {
     #[arg(long, short = 'o', visible_alias = "output", value_parser = format::values(&Format::ALL, Format::documented), default_value = "text")]
     pub format: Format,
 
-    /// Print all that is known and all ways out, not the safest alone
+    /// Print all that is known and all ways out, not only the safest
     #[arg(long)]
     pub all_ways: bool,
 
@@ -85,7 +86,7 @@ pub(super) fn run(options: &DiagnoseOptions) -> Result<u8, CommandError> {
                 writeln!(out)?;
             }
             let ways = if options.all_ways { Ways::All } else { Ways::Safest };
-            report::write(&diagnosis, options.format, ways, &mut out)?;
+            report::write(&diagnosis, options.format, ways, width(out.is_terminal()), &mut out)?;
             out.flush()?;
             shown = Some(essence);
         }
@@ -111,7 +112,8 @@ fn explain_text(text: &str, format: Format) -> Result<u8, CommandError> {
     if explained.known.is_empty() {
         return Err(CommandError::Unexplained);
     }
-    report::explanation::write(&explained, format, &mut io::stdout().lock())?;
+    let mut out = io::stdout().lock();
+    report::explanation::write(&explained, format, width(out.is_terminal()), &mut out)?;
     Ok(0)
 }
 

@@ -119,7 +119,7 @@ impl<'a> WaitingPod<'a> {
             _ => match self.right_revision() {
                 Some(set) => {
                     let which = "the newest revision that lets its pods be where the volume is";
-                    let cost = "All other changes since then are taken back too.";
+                    let cost = "All other changes since then are undone too.";
                     let ways = self.undo(&set, &changed, [which, cost]);
                     return self.resumed(&changed, ways);
                 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::safe;
 use doctor::diagnosis::{CaseEntry, NodeEntry};
+use text::Page;
 
 /// A report on the pods of a cluster that wait for volumes.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -90,7 +91,8 @@ pub enum Ways {
     All,
 }
 
-/// Writes `diagnosis` in `format`; `ways` applies to the format for people.
+/// Writes `diagnosis` in `format`; `ways` and `width`, the characters of a line, apply to the format
+/// for people.
 ///
 /// # Errors
 /// Writing to `out` fails.
@@ -98,10 +100,11 @@ pub fn write(
     diagnosis: &Diagnosis,
     format: Format,
     ways: Ways,
+    width: usize,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Text => text::write(diagnosis, ways, out),
+        Format::Text => text::write(diagnosis, ways, &mut Page::new(width, out)),
         Format::Json => out.write_all(safe::json(diagnosis)?.as_bytes()),
     }
 }

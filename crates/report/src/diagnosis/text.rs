@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::super::safe;
-use super::super::words::{NAMED, amount, claim, folded, so_far};
+use super::super::words::{NAMED, amount, claim, folded, hanging, so_far};
 use super::{Diagnosis, Ways};
 use doctor::diagnosis::{
     CaseEntry, Examined, Health, HolderEntry, NodeEntry, Purpose, SuggestedAction, WaitingEntry,
@@ -11,9 +11,31 @@ use doctor::diagnosis::{
 };
 
 /// The most characters of a line.
-const WIDTH: usize = 99;
+const WIDEST: usize = 99;
 
-pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> io::Result<()> {
+/// The output, and the characters of its lines.
+pub(super) struct Page<'o> {
+    width: usize,
+    out: &'o mut dyn Write,
+}
+
+impl<'o> Page<'o> {
+    pub(super) fn new(width: usize, out: &'o mut dyn Write) -> Self {
+        Self { width: width.min(WIDEST), out }
+    }
+}
+
+impl Write for Page<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut Page<'_>) -> io::Result<()> {
     let in_full = diagnosis.in_full();
     let summarised = in_full.len() < diagnosis.cases.len();
     match &diagnosis.node {
@@ -64,7 +86,7 @@ pub(super) fn write(diagnosis: &Diagnosis, ways: Ways, out: &mut dyn Write) -> i
 }
 
 /// What a node still has, and how to empty it.
-fn volumes(node: &NodeEntry, out: &mut dyn Write) -> io::Result<()> {
+fn volumes(node: &NodeEntry, out: &mut Page<'_>) -> io::Result<()> {
     let (name, is_empty) = (&node.node.name, node.volumes.is_empty());
     let summary = if is_empty { "No volume is left on" } else { "Volumes are left on" };
     writeln!(out, "{summary} node {} ({}).", safe::line(name), health(&node.node))?;
@@ -83,7 +105,7 @@ const MESSAGE: usize = 160;
 
 /// The cause, one waiting pod, one holder of the volume, the steps before the way out, and the
 /// safest way out, each with its cost.
-fn brief(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
+fn brief(case: &CaseEntry, out: &mut Page<'_>) -> io::Result<()> {
     if let Some(waiting) = case.waiting.first() {
         let more = and_more(case.waiting.len());
         row(out, "waits", &format!("{}{more}", waits(waiting)))?;
@@ -123,7 +145,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
+fn entry(case: &CaseEntry, out: &mut Page<'_>) -> io::Result<()> {
     for waiting in case.waiting.iter().take(NAMED) {
         row(out, "waits", &waits(waiting))?;
         if let Some(message) = &waiting.message {
@@ -158,7 +180,7 @@ fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     steps(case, out)
 }
 
-fn steps(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
+fn steps(case: &CaseEntry, out: &mut Page<'_>) -> io::Result<()> {
     let several = case.steps.iter().filter(|step| step.purpose == Purpose::WayOut).count() > 1;
     for steps in case.steps.chunk_by(|a, b| a.purpose == b.purpose) {
         let title = match steps[0].purpose {
@@ -179,7 +201,7 @@ fn steps(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A command and its cost, with `gap` around the command, or a note.
-fn one_step(step: &SuggestedAction, gap: &str, out: &mut dyn Write) -> io::Result<()> {
+fn one_step(step: &SuggestedAction, gap: &str, out: &mut Page<'_>) -> io::Result<()> {
     let Some(command) = &step.command else {
         return paragraph(out, "    ", &step.text);
     };
@@ -236,13 +258,23 @@ fn volume_in_words(case: &CaseEntry) -> String {
     words.join(", ")
 }
 
-fn row(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
-    writeln!(out, "  {name:<10}  {}", safe::line(value))
+fn row(out: &mut Page<'_>, name: &str, value: &str) -> io::Result<()> {
+    hung(out, &format!("  {name:<10}  "), value)
 }
 
-/// Writes the text in lines of at most [`WIDTH`] characters; longer words are not broken.
-pub(super) fn paragraph(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
-    for line in folded(&safe::line(text), WIDTH - indent.len()).split('\n') {
+/// Writes the text after `start`, below which its further lines begin.
+pub(super) fn hung(out: &mut Page<'_>, start: &str, text: &str) -> io::Result<()> {
+    let value = safe::line(text);
+    match out.width {
+        // Programs may read a pipe.
+        WIDEST => writeln!(out, "{start}{value}"),
+        width => writeln!(out, "{}", hanging(start, &value, width)),
+    }
+}
+
+/// Writes the text in lines that fit; longer words are not broken.
+pub(super) fn paragraph(out: &mut Page<'_>, indent: &str, text: &str) -> io::Result<()> {
+    for line in folded(&safe::line(text), out.width.saturating_sub(indent.len())).split('\n') {
         writeln!(out, "{}", format!("{indent}{line}").trim_end())?;
     }
     Ok(())
