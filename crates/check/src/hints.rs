@@ -85,6 +85,15 @@ fn left_alone(located: &Located, options: Hints) -> Option<String> {
         Remedy::Chosen => "`--fix`".to_owned(),
     };
     let is_piped = place.is_some_and(Place::is_of_stdin);
+    let applied = match remedy {
+        Remedy::Named(name) => Some(name),
+        Remedy::Chosen => options.remedy,
+    };
+    // The help names the change of the first remedy.
+    let mut further = finding.remedies.iter().skip(1).map(|proposal| proposal.remedy);
+    let other = applied.and_then(|applied| {
+        further.find(|remedy| RemedyChoice::from_name(remedy.name) == Some(applied))
+    });
     Some(match (remedy, located.template()) {
         (Remedy::Chosen, _) if is_piped && options.fix => return None,
         _ if is_piped && !options.diff => {
@@ -96,8 +105,11 @@ fn left_alone(located: &Located, options: Hints) -> Option<String> {
         _ if place.is_none_or(|place| place.path.is_none()) => {
             format!("{fix} prints a patch, as it was piped")
         }
-        (Remedy::Named(_), _) => format!("{fix} does it"),
-        (Remedy::Chosen, _) => return None,
+        _ => match (other, remedy) {
+            (Some(other), _) => format!("{fix} does only this: {}", other.change),
+            (None, Remedy::Named(_)) => format!("{fix} does it"),
+            (None, Remedy::Chosen) => return None,
+        },
     })
 }
 
