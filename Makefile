@@ -53,7 +53,7 @@ SUITES_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: quick
 quick: ## Tests of nearly every change, without a control plane, with what `make test` compiled
-	$(CARGO) --locked test --workspace --lib --bins --test verdicts --test check --test plain
+	$(CARGO) --locked test --workspace --no-fail-fast --lib --bins --test verdicts --test check --test plain
 
 # What takes seconds comes before what is compiled.
 .PHONY: test
@@ -243,6 +243,7 @@ bench: ## Measure the ratios that must stay low
 
 .PHONY: rules
 rules: ## Write docs/rules.md and docs/storage.md from what the program knows
+	@$(CARGO) build --locked
 	$(CARGO) run --locked --quiet -- rules --markdown > docs/rules.md
 	$(CARGO) run --locked --quiet -- capabilities --markdown > docs/storage.md
 

@@ -61,7 +61,7 @@ pub(crate) struct ClusterArgs {
 /// Which part of a cluster: the options of kubectl.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ScopeArgs {
-    /// Only this namespace; takes no rights to others
+    /// Only this namespace; needs no rights in others
     #[arg(long, short, value_name = "NAMESPACE", add = completion::namespaces(), value_parser = NonEmptyStringValueParser::new())]
     pub namespace: Option<String>,
 

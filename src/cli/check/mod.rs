@@ -89,7 +89,7 @@ pub(crate) struct CheckOptions {
     #[arg(long)]
     pub fail_if_no_objects: bool,
 
-    /// Edit the files in place; print standard input repaired, and a patch for rendered manifests
+    /// Edit the files in place; print the repaired standard input, or a patch for rendered manifests
     #[arg(long)]
     pub fix: bool,
 

@@ -245,8 +245,11 @@ fn the_schemas_know_the_keys_that_the_policy_has() {
     let parse = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
     let schema = parse(include_str!("../../../../../docs/policy.schema.json"));
     let chart = parse(include_str!("../../../../../manifests/chart/values.schema.json"));
-    assert_eq!(schema["definitions"], chart["definitions"]);
-    assert_eq!(schema["properties"], chart["properties"]["policy"]["properties"]);
+    assert!(
+        schema["definitions"] == chart["definitions"]
+            && schema["properties"] == chart["properties"]["policy"]["properties"],
+        "docs/policy.schema.json and manifests/chart/values.schema.json differ in what they say of the policy"
+    );
     let section = "/definitions/section";
     let matched = "/definitions/section/properties/match";
     let selector = "/definitions/section/properties/match/properties/selector";
