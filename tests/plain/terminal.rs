@@ -157,13 +157,13 @@ fn any_file_is_shown_in_any_window() {
 /// has a line of its own.
 #[test]
 fn texts_are_folded_to_the_window() {
-    let line = "Multi-Attach error for volume \"pvc-1\" Volume is already used by pod(s) web-1";
+    let pasted = "Multi-Attach error for volume \"pvc-1\" Volume is already used by pod(s) web-1";
     for columns in [60, 90] {
         for arguments in [
             &["rules"][..],
             &["rules", "leftover-rolling-update"],
             &["capabilities", "longhorn"],
-            &["diagnose", "--explain", line],
+            &["diagnose", "--explain", pasted],
         ] {
             let text = printed(Path::new(ROOT), columns, arguments);
             assert!(text.lines().count() > 10, "{text}");

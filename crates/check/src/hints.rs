@@ -92,7 +92,7 @@ fn left_alone(located: &Located, options: Hints) -> Option<String> {
     // The help names the change of the first remedy.
     let mut further = finding.remedies.iter().skip(1).map(|proposal| proposal.remedy);
     let other = applied.and_then(|applied| {
-        further.find(|remedy| RemedyChoice::from_name(remedy.name) == Some(applied))
+        further.find(|other| RemedyChoice::from_name(other.name) == Some(applied))
     });
     Some(match (remedy, located.template()) {
         (Remedy::Chosen, _) if is_piped && options.fix => return None,

@@ -214,10 +214,10 @@ fn settings(keys: Vec<(String, bool)>) -> Vec<Settings> {
 
 /// The settings for a key that has the type of a strategy, or a whole strategy.
 fn of_key(key: String, is_type: bool) -> Vec<Settings> {
-    let recreate = |key: String| vec![(key, "Recreate")];
+    let recreate = |name: String| vec![(name, "Recreate")];
     // Kubernetes refuses the block of a rolling update beside Recreate.
-    let without_block = |key: String, block: &str| {
-        vec![(key, "Recreate"), (format!("{block}.rollingUpdate"), "null")]
+    let without_block = |name: String, block: &str| {
+        vec![(name, "Recreate"), (format!("{block}.rollingUpdate"), "null")]
     };
     if is_type {
         let above = key.rsplit_once('.').map(|(above, _)| without_block(key.clone(), above));
