@@ -85,7 +85,8 @@ impl<'a> Charts<'a> {
     /// that may repair the finding.
     fn candidates(&self, located: &Located) -> Option<(Chart, String, Vec<Settings>)> {
         let mut remedies = located.finding.remedies.iter();
-        if located.finding.action == Action::Ignore
+        if self.left_to_try == 0
+            || located.finding.action == Action::Ignore
             || !remedies.any(|proposal| proposal.remedy.name == "recreate")
         {
             return None;

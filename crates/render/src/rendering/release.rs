@@ -97,7 +97,10 @@ impl Renderer {
     /// The values in the chart of a release, as YAML text.
     pub(crate) async fn values_in_chart(&self, job: &Job) -> Result<String, Reason> {
         let (copy, chart) = self.copy_of_chart(&job.files)?;
-        self.helm(&CommandLine::new("show values").word(chart.as_path()), &copy).await
+        let inner = chart.strip_prefix(copy.folder()).unwrap_or(&chart);
+        let stamp = (copy.stamp(), inner, "values");
+        let line = CommandLine::new("show values").word(chart.as_path());
+        self.once(stamp, self.helm(&line, &copy)).await
     }
 
     /// A copy of the chart of a release, and its path in the copy.
