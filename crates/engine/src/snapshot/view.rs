@@ -1,9 +1,7 @@
 //! The facts of one judgement: a snapshot, and an overlay with further facts.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::ptr;
 
 use hashbrown::{HashMap, HashSet};
 
@@ -373,7 +371,7 @@ impl<'a> View<'a> {
                 self.spend(users.len());
                 users.clone()
             }
-            None => self.find_users(namespace, claim, |user| user.names_claim(claim)),
+            None => self.find_users(namespace, claim),
         }
     }
 
@@ -390,16 +388,9 @@ impl<'a> View<'a> {
             return Some(users);
         }
         users.namespace.clone_from(&workload.metadata.namespace);
-        let claims_of = RefCell::new(HashMap::new());
         let mut count = 0;
         for claim in workload.template.claims() {
-            let found = self.find_users(&users.namespace, claim, |user| {
-                claims_of
-                    .borrow_mut()
-                    .entry(ptr::from_ref(user))
-                    .or_insert_with(|| user.template.claims().cloned().collect::<HashSet<Text>>())
-                    .contains(claim)
-            });
+            let found = self.find_users(&users.namespace, claim);
             count += found.len();
             if count > most {
                 return None;
@@ -409,15 +400,10 @@ impl<'a> View<'a> {
         Some(users)
     }
 
-    /// As [`Self::workloads_using`]; `names` says whether a pod template names the claim.
-    fn find_users(
-        &self,
-        namespace: &str,
-        claim: &str,
-        names: impl Fn(&Workload) -> bool,
-    ) -> Vec<&'a Workload> {
-        let uses =
-            |workload: &Workload| names(workload) || workload.ephemeral_claim(claim).is_some();
+    fn find_users(&self, namespace: &str, claim: &str) -> Vec<&'a Workload> {
+        let uses = |workload: &Workload| {
+            workload.names_claim(claim) || workload.ephemeral_claim(claim).is_some()
+        };
         let is_covered = |workload: &Workload| self.is_covered(workload, claim);
         let by_name = self
             .dependencies_but(IndexKey::Claim { namespace, claim }, is_covered)
