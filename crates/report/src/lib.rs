@@ -45,7 +45,7 @@ mod words;
 
 pub use earlier::Earlier;
 pub use not_judged::{Cause, NotJudged, command_with};
-pub use words::{by_namespace, folded, hanging, not_judged_in_short, summary};
+pub use words::{by_namespace, hanging, not_judged_in_short, summary};
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

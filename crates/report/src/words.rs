@@ -390,7 +390,7 @@ pub(super) fn amount(number: usize, what: &str) -> String {
 
 /// Wraps the text to lines of `width` characters. Longer words are not broken, and neither is what
 /// stands between backticks: a command is pasted into a shell.
-pub fn folded(text: &str, width: usize) -> String {
+pub(super) fn folded(text: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut length = 0;
     for word in words(text) {
