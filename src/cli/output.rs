@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 
 use super::error::CommandError;
 use super::format;
-use report::{Earlier, Format, OF_PIPE, Report, Style, WIDEST, hanging, safe};
+use report::{Earlier, Format, Report, Style, Width, safe};
 
 /// A result that makes a command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -148,19 +148,16 @@ pub(super) fn write_report(
 /// The width that names and fields need.
 const NARROWEST: usize = 40;
 
-/// The width of text for a terminal or another output: between what names and fields need, and what
-/// is easy to read.
-pub(super) fn width(terminal: bool) -> usize {
-    let window = terminal_size::terminal_size().filter(|_| terminal);
-    window.map_or(OF_PIPE, |(width, _)| usize::from(width.0).clamp(NARROWEST, WIDEST))
+/// The width of text for a terminal or another output.
+pub(super) fn width(terminal: bool) -> Width {
+    terminal_size::terminal_size().filter(|_| terminal).map_or(Width::OfPipe, |(width, _)| {
+        Width::OfWindow(usize::from(width.0).clamp(NARROWEST, Width::WIDEST))
+    })
 }
 
-/// A line of standard output: `text` after `start`. In a window, its further lines begin below the
-/// text; programs that read a pipe get one line.
+/// A line of standard output: `text` after `start`.
 pub(super) fn line(start: &str, text: &str) -> String {
-    let terminal = io::stdout().is_terminal();
-    let width = if terminal { width(terminal) } else { usize::MAX };
-    hanging(start, text, width) + "\n"
+    width(io::stdout().is_terminal()).line(start, text) + "\n"
 }
 
 /// The question whether a similar name was meant, after a space; empty if there is none.

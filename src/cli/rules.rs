@@ -1,6 +1,7 @@
 //! `rules`: prints the documentation of each rule.
 
 use std::io::{self, IsTerminal};
+use std::mem;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -61,24 +62,25 @@ fn in_window(page: &str) -> String {
     let is_apart = |text: &str| {
         text.is_empty() || ["#", "|", "```"].iter().any(|start| text.starts_with(start))
     };
-    let (mut paragraphs, mut is_code) = (Vec::<String>::new(), false);
+    let in_lines = |paragraph: String| match paragraph.strip_prefix("- ") {
+        Some(item) => line("- ", item),
+        None if paragraph.is_empty() => paragraph,
+        None => line("", &paragraph),
+    };
+    let (mut folded, mut paragraph, mut is_code) = (String::new(), String::new(), false);
     for text in page.lines() {
-        let is_item = text.starts_with("- ");
-        match paragraphs.last_mut() {
-            Some(last) if !is_code && !is_item && !is_apart(text) && !is_apart(last) => {
-                *last += &format!(" {}", text.trim());
-            }
-            _ => paragraphs.push(text.to_owned()),
+        let is_verbatim = is_code || is_apart(text);
+        is_code ^= text.starts_with("```");
+        if is_verbatim {
+            folded += &in_lines(mem::take(&mut paragraph));
+            folded.extend([text, "\n"]);
+        } else if paragraph.is_empty() || text.starts_with("- ") {
+            folded += &in_lines(mem::replace(&mut paragraph, text.to_owned()));
+        } else {
+            paragraph.extend([" ", text.trim()]);
         }
-        is_code ^= text.starts_with("```");
     }
-    let mut folded = String::new();
-    for text in &paragraphs {
-        is_code ^= text.starts_with("```");
-        let (start, rest) = text.split_at(if text.starts_with("- ") { 2 } else { 0 });
-        folded += &if is_code || is_apart(text) { format!("{text}\n") } else { line(start, rest) };
-    }
-    folded
+    folded + &in_lines(paragraph)
 }
 
 /// The page `docs/rules.md`: all rules, each as its own file documents it.

@@ -35,7 +35,7 @@ use engine::policy::Action;
 use engine::remedy::{REMEDIES, Remedy};
 use engine::rules::{Certainty, RULES, Rule};
 use engine::verdict::{DENIAL_LENGTH, Finding, Mode, Verdict};
-use report::{Format, Located, Report, Style};
+use report::{Format, Located, Report, Style, Width};
 use serde_json::Value;
 
 use case::{Case, Documents, cases, in_effect, judge, judge_submitted};
@@ -219,7 +219,7 @@ fn printed_commands_can_be_pasted_from_any_window() {
         report.findings.extend(new.map(|finding| Located::new(finding, None)));
     }
     let mut printed: Vec<String> = RULES.iter().map(Rule::documentation).collect();
-    for width in 40..=200 {
+    for width in (40..=Width::WIDEST).map(Width::OfWindow).chain([Width::OfPipe]) {
         let style = Style { colour: false, width, summary: false, verbose: true };
         let mut text = Vec::new();
         report::write(&report, Format::Text, style, &mut text).unwrap();

@@ -18,7 +18,7 @@ use engine::verdict::EffectivePolicy;
 use jiff::Timestamp;
 use manifest::facts;
 use manifest::source::Source;
-use report::{Format, Report, Style, products, safe};
+use report::{Format, Report, Style, Width, products, safe};
 use serde::Serialize;
 use serde_json::json;
 use similar::TextDiff;
@@ -200,7 +200,8 @@ impl Checked {
     /// # Errors
     /// Fails if the report cannot be written.
     pub fn report(&self) -> Result<String, String> {
-        let style = Style { colour: false, width: 80, summary: false, verbose: false };
+        let style =
+            Style { colour: false, width: Width::OfWindow(80), summary: false, verbose: false };
         let mut json = Vec::new();
         report::write(&self.report, Format::Json, style, &mut json)
             .map_err(|error| error.to_string())?;

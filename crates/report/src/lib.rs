@@ -45,7 +45,7 @@ mod words;
 
 pub use earlier::Earlier;
 pub use not_judged::{Cause, NotJudged, command_with};
-pub use words::{by_namespace, hanging, not_judged_in_short, summary};
+pub use words::{by_namespace, not_judged_in_short, summary};
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -404,19 +404,44 @@ impl Severity {
     }
 }
 
-/// The width of text in a pipe, in which titles are not folded: programs read them.
-pub const OF_PIPE: usize = 110;
+/// The width of text for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// The width of a pipe: sentences are folded, titles and rows are not, because programs read
+    /// them.
+    OfPipe,
+    /// The width of a window, in characters.
+    OfWindow(usize),
+}
 
-/// The maximum width in a window: longer lines are hard to read.
-pub const WIDEST: usize = OF_PIPE - 1;
+impl Width {
+    /// The most characters of a line of a sentence: longer lines are hard to read.
+    pub const WIDEST: usize = 110;
+
+    /// The most characters of a line of a sentence.
+    pub(crate) const fn characters(self) -> usize {
+        match self {
+            Self::OfPipe => Self::WIDEST,
+            Self::OfWindow(width) => width,
+        }
+    }
+
+    /// The text after `start`. In a window, its further lines begin below the text.
+    pub fn line(self, start: &str, text: &str) -> String {
+        match self {
+            Self::OfPipe => format!("{start}{text}"),
+            Self::OfWindow(width) => words::hanging(start, text, width),
+        }
+    }
+}
 
 /// Options for the formats for people.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     /// Whether the reader's terminal supports colours.
     pub colour: bool,
-    /// The width of the reader's window, in characters.
-    pub width: usize,
+    /// The width of the reader's window or pipe.
+    pub width: Width,
     /// Whether findings are counted instead of listed.
     pub summary: bool,
     /// Whether all details are printed.

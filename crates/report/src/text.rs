@@ -12,7 +12,7 @@ use annotate_snippets::{
 use super::live::{Owner, Stuck};
 use super::words::folded;
 use super::{
-    Excerpt, Line, Located, Notice, OF_PIPE, Place, Report, Severity, Style, concise, safe, words,
+    Excerpt, Line, Located, Notice, Place, Report, Severity, Style, Width, concise, safe, words,
 };
 use doctor::diagnosis::Purpose;
 use engine::model::words::some;
@@ -51,9 +51,9 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         }
     }
     for hint in &report.hints {
-        writeln!(out, "{}", in_window(hint, style.width))?;
+        writeln!(out, "{}", style.width.line("", hint))?;
     }
-    writeln!(out, "{}", in_window(&words::summary(report), style.width))
+    writeln!(out, "{}", style.width.line("", &words::summary(report)))
 }
 
 /// The parts of a report that are already printed and are not repeated.
@@ -70,8 +70,8 @@ struct Said<'r> {
 /// Prints the notices about incomplete objects, a block for each stuck volume and each object with
 /// findings, then suppressions and other notices. The blocks of a cluster are grouped by namespace.
 fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let renderer =
-        if style.colour { Renderer::styled() } else { Renderer::plain() }.term_width(style.width);
+    let renderer = if style.colour { Renderer::styled() } else { Renderer::plain() }
+        .term_width(style.width.characters());
     let mut said = Said::default();
     let print = |group: Group<'_>, to: &mut dyn Write| {
         writeln!(to, "{}\n", without_empty_frame(&renderer.render(&[group])))
@@ -122,7 +122,7 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     }
     let not_judged = words::not_judged(report);
     for sentence in &not_judged {
-        writeln!(out, "{}", in_window(sentence, style.width))?;
+        writeln!(out, "{}", style.width.line("", sentence))?;
     }
     if !not_judged.is_empty() {
         writeln!(out)?;
@@ -248,7 +248,7 @@ fn at_fault<'r>(
     level(severity)
         .primary_title(title)
         .id(located.finding.rule)
-        .elements(snippets(located, context, style.width))
+        .elements(snippets(located, context, style.width.characters()))
         .elements(rendered)
         .elements(elsewhere(located).map(|sentence| note(&sentence, style)))
 }
@@ -528,26 +528,18 @@ fn origin(place: &Place) -> Origin<'_> {
     Origin::path(place.file.as_str()).line(place.line.number).char_column(place.line.column)
 }
 
-/// Wraps the text to lines that fit in a window, including the frame around it.
-fn wrapped(text: &str, width: usize) -> String {
+/// Wraps the text to lines that fit, including the frame around it.
+fn wrapped(text: &str, width: Width) -> String {
     const FRAME: usize = 16;
-    folded(text, width.saturating_sub(FRAME).max(40))
+    folded(text, width.characters().saturating_sub(FRAME).max(40))
 }
 
 /// Wraps a title to lines that fit in a window, after its level and rule.
-fn titled(text: &str, rule: &str, width: usize) -> String {
+fn titled(text: &str, rule: &str, width: Width) -> String {
     const LEAST: usize = 24;
     let before = "warning[]: ".len() + rule.len();
     match width {
-        OF_PIPE => text.to_owned(),
-        _ => folded(text, width.saturating_sub(before).max(LEAST)),
-    }
-}
-
-/// Wraps a sentence to lines that fit in a window.
-fn in_window(text: &str, width: usize) -> String {
-    match width {
-        OF_PIPE => text.to_owned(),
-        _ => folded(text, width),
+        Width::OfPipe => text.to_owned(),
+        Width::OfWindow(width) => folded(text, width.saturating_sub(before).max(LEAST)),
     }
 }

@@ -409,7 +409,7 @@ pub(super) fn folded(text: &str, width: usize) -> String {
 }
 
 /// The text after `start`, wrapped to lines of `width` characters, which begin below the text.
-pub fn hanging(start: &str, text: &str, width: usize) -> String {
+pub(super) fn hanging(start: &str, text: &str, width: usize) -> String {
     let indent = start.chars().count();
     let below = format!("\n{}", " ".repeat(indent));
     format!("{start}{}", folded(text, width.saturating_sub(indent)).replace('\n', &below))

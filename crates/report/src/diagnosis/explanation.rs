@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::super::safe;
+use super::super::{Width, safe};
 use super::text::{Page, hung, paragraph};
 use super::{Format, MOST};
 use doctor::diagnosis::{Cause, Explained, Explanation};
@@ -10,18 +10,18 @@ use doctor::diagnosis::{Cause, Explained, Explanation};
 /// The page that describes each cause.
 const RUNBOOK: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/runbook.md");
 
-/// Writes what a text means in `format`; the format for people has lines of `width` characters.
+/// Writes what a text means in `format`; the format for people has lines of this `width`.
 ///
 /// # Errors
 /// Writing to `out` fails.
 pub fn write(
     explained: &Explained,
     format: Format,
-    width: usize,
+    width: Width,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Text => text(explained, &mut Page::new(width, out)),
+        Format::Text => text(explained, &mut Page { width, out }),
         Format::Json => out.write_all(safe::json(explained)?.as_bytes()),
     }
 }

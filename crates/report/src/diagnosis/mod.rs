@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::safe;
+use super::{Width, safe};
 use doctor::diagnosis::{CaseEntry, NodeEntry};
 use text::Page;
 
@@ -91,8 +91,7 @@ pub enum Ways {
     All,
 }
 
-/// Writes `diagnosis` in `format`; `ways` and `width`, the characters of a line, apply to the format
-/// for people.
+/// Writes `diagnosis` in `format`; `ways` and `width` apply to the format for people.
 ///
 /// # Errors
 /// Writing to `out` fails.
@@ -100,11 +99,11 @@ pub fn write(
     diagnosis: &Diagnosis,
     format: Format,
     ways: Ways,
-    width: usize,
+    width: Width,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Text => text::write(diagnosis, ways, &mut Page::new(width, out)),
+        Format::Text => text::write(diagnosis, ways, &mut Page { width, out }),
         Format::Json => out.write_all(safe::json(diagnosis)?.as_bytes()),
     }
 }

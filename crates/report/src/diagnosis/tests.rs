@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::OF_PIPE;
+use crate::Width;
 use crate::printed;
 use crate::safe::hostile;
 use crate::words::folded;
@@ -369,7 +369,7 @@ fn text(diagnosis: &Diagnosis) -> String {
 
 fn written(diagnosis: &Diagnosis, format: Format) -> String {
     let mut out = Vec::new();
-    write(diagnosis, format, Ways::All, OF_PIPE, &mut out).unwrap();
+    write(diagnosis, format, Ways::All, Width::OfPipe, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -546,7 +546,7 @@ fn explanations_are_written_in_each_format() {
     let known = explain(line);
     let write = |format| {
         let mut out = Vec::new();
-        explanation::write(&known, format, OF_PIPE, &mut out).unwrap();
+        explanation::write(&known, format, Width::OfPipe, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
     insta::assert_snapshot!("explanation", write(Format::Text));
@@ -564,7 +564,7 @@ fn printed_commands_can_be_pasted() {
         commands.extend(known.look.clone());
         let explained = Explained { known: vec![known], unknown: BTreeSet::new() };
         let mut out = Vec::new();
-        explanation::write(&explained, Format::Text, OF_PIPE, &mut out).unwrap();
+        explanation::write(&explained, Format::Text, Width::OfPipe, &mut out).unwrap();
         printed.push(String::from_utf8(out).unwrap());
     }
     for (_, cluster) in every_cause() {
@@ -640,7 +640,7 @@ fn nothing_commands_a_terminal_or_a_pipeline() {
     let known = explain(&line);
     for format in [Format::Text, Format::Json] {
         let mut out = Vec::new();
-        explanation::write(&known, format, OF_PIPE, &mut out).unwrap();
+        explanation::write(&known, format, Width::OfPipe, &mut out).unwrap();
         hostile::assert_safe(&String::from_utf8(out).unwrap());
     }
 }
@@ -668,7 +668,7 @@ fn a_case_in_brief_has_one_way_out_and_at_most_twenty_lines() {
         diagnosis.cases.retain(|case| case.cause == cause);
         diagnosis.cases.truncate(1);
         let mut out = Vec::new();
-        write(&diagnosis, Format::Text, Ways::Safest, OF_PIPE, &mut out).unwrap();
+        write(&diagnosis, Format::Text, Ways::Safest, Width::OfPipe, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let before = text.split("\nNot seen:").next().unwrap_or_default();
         let case = before.split("\nTo be known:").next().unwrap_or_default();
@@ -710,7 +710,7 @@ fn no_dangerous_command_stands_alone() {
         let diagnosis = written.cluster(&case.cluster).but(&case.changes).diagnose();
         for ways in [Ways::Safest, Ways::All] {
             let mut out = Vec::new();
-            write(&diagnosis, Format::Text, ways, OF_PIPE, &mut out).unwrap();
+            write(&diagnosis, Format::Text, ways, Width::OfPipe, &mut out).unwrap();
             assert_conditions_come_first(&case.cluster, &String::from_utf8(out).unwrap());
         }
         let json = self::written(&diagnosis, Format::Json);

@@ -2,27 +2,21 @@
 
 use std::io::{self, Write};
 
-use super::super::safe;
-use super::super::words::{NAMED, amount, claim, folded, hanging, so_far};
+use super::super::words::{NAMED, amount, claim, folded, so_far};
+use super::super::{Width, safe};
 use super::{Diagnosis, Ways};
 use doctor::diagnosis::{
     CaseEntry, Examined, Health, HolderEntry, NodeEntry, Purpose, SuggestedAction, WaitingEntry,
     span,
 };
 
-/// The most characters of a line.
+/// The most characters of a line of a paragraph.
 const WIDEST: usize = 99;
 
-/// The output, and the characters of its lines.
+/// The output, and the width of its lines.
 pub(super) struct Page<'o> {
-    width: usize,
-    out: &'o mut dyn Write,
-}
-
-impl<'o> Page<'o> {
-    pub(super) fn new(width: usize, out: &'o mut dyn Write) -> Self {
-        Self { width: width.min(WIDEST), out }
-    }
+    pub(super) width: Width,
+    pub(super) out: &'o mut dyn Write,
 }
 
 impl Write for Page<'_> {
@@ -264,17 +258,13 @@ fn row(out: &mut Page<'_>, name: &str, value: &str) -> io::Result<()> {
 
 /// Writes the text after `start`, below which its further lines begin.
 pub(super) fn hung(out: &mut Page<'_>, start: &str, text: &str) -> io::Result<()> {
-    let value = safe::line(text);
-    match out.width {
-        // Programs may read a pipe.
-        WIDEST => writeln!(out, "{start}{value}"),
-        width => writeln!(out, "{}", hanging(start, &value, width)),
-    }
+    writeln!(out.out, "{}", out.width.line(start, &safe::line(text)))
 }
 
 /// Writes the text in lines that fit; longer words are not broken.
 pub(super) fn paragraph(out: &mut Page<'_>, indent: &str, text: &str) -> io::Result<()> {
-    for line in folded(&safe::line(text), out.width.saturating_sub(indent.len())).split('\n') {
+    let width = out.width.characters().min(WIDEST);
+    for line in folded(&safe::line(text), width.saturating_sub(indent.len())).split('\n') {
         writeln!(out, "{}", format!("{indent}{line}").trim_end())?;
     }
     Ok(())

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::live::{Origin, Override, Owner, Stuck};
 use super::{
-    Cause, Fix, Format, JudgedObject, Line, Located, NotJudged, Notice, OF_PIPE, Place, Report,
-    Style, Summary, Unread, write,
+    Cause, Fix, Format, JudgedObject, Line, Located, NotJudged, Notice, Place, Report, Style,
+    Summary, Unread, Width, write,
 };
 use doctor::diagnosis::{CaseEntry, Purpose, SuggestedAction, VolumeEntry, WaitingEntry};
 use engine::model::object::ObjectRef;
@@ -203,7 +203,7 @@ fn of_cluster() -> Report {
 }
 
 fn written(report: &Report, format: Format) -> String {
-    let style = Style { colour: false, width: 80, summary: false, verbose: false };
+    let style = Style { colour: false, width: Width::OfWindow(80), summary: false, verbose: false };
     let mut out = Vec::new();
     write(report, format, style, &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -288,7 +288,7 @@ fn narrow_terminals_and_long_lines_show_what_is_at_fault() {
     report.findings[0].excerpts[0].marks[0].line.text = "\tstrategy: {type: \"数é\"}".to_owned();
     report.findings[0].finding.object.name = "n".repeat(253).into();
     let mut out = Vec::new();
-    let style = Style { colour: false, width: 60, summary: false, verbose: false };
+    let style = Style { colour: false, width: Width::OfWindow(60), summary: false, verbose: false };
     write(&report, Format::Text, style, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert!(text.contains("claimName: data"), "{text}");
@@ -354,7 +354,7 @@ fn incomplete() -> Report {
 
 #[test]
 fn the_last_line_begins_with_what_was_not_judged() {
-    let style = Style { colour: false, width: OF_PIPE, summary: false, verbose: false };
+    let style = Style { colour: false, width: Width::OfPipe, summary: false, verbose: false };
     let mut out = Vec::new();
     write(&incomplete(), Format::Text, style, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -404,7 +404,7 @@ fn every_format_says_what_was_not_judged() {
 #[test]
 fn colours_come_only_when_asked_for() {
     let mut out = Vec::new();
-    let style = Style { colour: true, width: 80, summary: false, verbose: false };
+    let style = Style { colour: true, width: Width::OfWindow(80), summary: false, verbose: false };
     write(&report(), Format::Text, style, &mut out).unwrap();
     assert!(out.contains(&0x1b));
     assert!(!written(&report(), Format::Text).contains('\x1b'));
@@ -605,7 +605,7 @@ fn incomplete_objects_are_named_before_the_findings() {
 
 #[test]
 fn a_summary_counts_and_names_nothing() {
-    let style = Style { colour: false, width: OF_PIPE, summary: true, verbose: false };
+    let style = Style { colour: false, width: Width::OfPipe, summary: true, verbose: false };
     for format in [Format::Text, Format::Concise] {
         let mut out = Vec::new();
         write(&report(), format, style, &mut out).unwrap();
