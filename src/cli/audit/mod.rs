@@ -111,10 +111,9 @@ impl Look<'_> {
         if let Some(target) = target.filter(|_| audited.is_empty()) {
             return Err(TargetError::Nothing(target.name.clone()).into());
         }
-        let mut entries = audited.judge();
-        audited.complete(&mut entries, self.connection)?;
+        let documents = |wanted: &[ObjectRef]| self.connection.documents(wanted);
         let format = self.options.report.format;
-        let mut report = audited.report(entries, format, &self.options.cluster);
+        let mut report = audited.report(format, &self.options.cluster, documents)?;
         let kubectl = self.options.cluster.kubectl();
         let facts = DiagnosisInput {
             objects: self.effective.facts(one_shot.cluster.view()),

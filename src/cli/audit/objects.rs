@@ -1,10 +1,12 @@
 //! The objects of a cluster that are judged, and their findings.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::super::cluster::{ClusterArgs, Connection};
+use super::super::cluster::ClusterArgs;
 use super::super::error::CommandError;
 use super::members::{Live, Member};
 use super::one_pod;
@@ -37,11 +39,11 @@ pub(super) struct Audited<'c> {
 }
 
 /// An object at fault, by its number.
-pub(super) struct AuditEntry {
-    number: usize,
-    verdict: Verdict,
-    document: Option<Value>,
-}
+type AuditEntry = (usize, Verdict);
+
+/// The number of objects whose documents are in memory at once: one may have 1.5 MB, and takes ten
+/// times as much when it is read.
+const DOCUMENTS_AT_ONCE: usize = 50;
 
 impl<'c> Audited<'c> {
     /// Takes all objects, but reports only the selected ones: whether one is to blame also depends
@@ -98,38 +100,12 @@ impl<'c> Audited<'c> {
     }
 
     /// The findings without remedies: patches need whole objects.
-    pub(super) fn judge(&self) -> Vec<AuditEntry> {
+    fn judge(&self) -> Vec<AuditEntry> {
         self.meant
             .par_iter()
-            .map(|&number| AuditEntry {
-                number,
-                verdict: self.verdict(number, None),
-                document: None,
-            })
-            .filter(|entry| !entry.verdict.findings.is_empty() || !entry.verdict.notices.is_empty())
+            .map(|&number| (number, self.verdict(number, None)))
+            .filter(|(_, verdict)| !verdict.findings.is_empty() || !verdict.notices.is_empty())
             .collect()
-    }
-
-    /// Judges the objects at fault once more, with their documents. An object that is gone by now
-    /// keeps its findings.
-    pub(super) fn complete(
-        &self,
-        entries: &mut [AuditEntry],
-        connection: &Connection,
-    ) -> Result<(), CommandError> {
-        let wanted: Vec<ObjectRef> = entries
-            .iter()
-            .filter(|entry| entry.verdict.action() != Action::Ignore)
-            .map(|entry| self.members[entry.number].reference.clone())
-            .collect();
-        let mut documents = connection.documents(&wanted)?;
-        for entry in entries {
-            if let Some(document) = documents.remove(&self.members[entry.number].reference) {
-                entry.verdict = self.verdict(entry.number, Some(&document));
-                entry.document = Some(document);
-            }
-        }
-        Ok(())
     }
 
     /// The first remedy that the guard would let pass as an update of the live object.
@@ -225,60 +201,35 @@ impl<'c> Audited<'c> {
         evaluate(&review, view, self.effective)
     }
 
-    /// The report on these objects.
+    /// The report on the objects. `documents` reads objects in full: those at fault are judged
+    /// once more with them, and one that is gone by now keeps its findings.
     pub(super) fn report(
         &self,
-        entries: Vec<AuditEntry>,
         format: Format,
         cluster: &ClusterArgs,
-    ) -> Report {
-        let (kubectl, helm) = (cluster.kubectl(), cluster.helm());
+        documents: impl Fn(&[ObjectRef]) -> Result<HashMap<ObjectRef, Value>, CommandError>,
+    ) -> Result<Report, CommandError> {
         let mut report = Report::default();
         report.summary.cluster = true;
         report.summary.judged = self.meant.len();
         report.summary.facts = self.cluster.objects().count() - self.members.len();
-        for entry in entries {
-            let member = &self.members[entry.number];
-            let document = entry.document.as_ref();
-            let mut notices = entry.verdict.notices;
-            for finding in entry.verdict.findings {
-                if let Object::Workload(workload) = &member.object
-                    && let Some(notice) = finding.advised_delay(workload)
-                {
-                    notices.push(notice);
-                    continue;
-                }
-                let mut located = Located::new(finding, None);
-                let repair = document
-                    .and_then(|document| self.repair(entry.number, &located.finding, document));
-                located.owner =
-                    document.and_then(|document| owner::writer(document, &member.reference, &helm));
-                let found = &located.finding;
-                located.command = match repair {
-                    Some(proposal) => serde_json::to_string(&proposal.patch)
-                        .ok()
-                        .and_then(|patch| patch_command(&found.object, "json", &patch, &kubectl)),
-                    None => document
-                        .and_then(|document| self.one_pod(entry.number, found, document))
-                        .and_then(|patch| patch_command(&found.object, "merge", &patch, &kubectl))
-                        .or_else(|| self.on_one_node(entry.number, found, &kubectl)),
+        let mut entries = self.judge();
+        while !entries.is_empty() {
+            let batch = ..entries.len().min(DOCUMENTS_AT_ONCE);
+            let wanted: Vec<ObjectRef> = entries[batch]
+                .iter()
+                .filter(|(_, verdict)| verdict.action() != Action::Ignore)
+                .map(|(number, _)| self.members[*number].reference.clone())
+                .collect();
+            let documents = documents(&wanted)?;
+            for (number, verdict) in entries.drain(batch) {
+                let document = documents.get(&self.members[number].reference);
+                let verdict = match document {
+                    Some(_) => self.verdict(number, document),
+                    None => verdict,
                 };
-                if format == Format::Html {
-                    let namespace = member.reference.namespace.as_deref().unwrap_or_default();
-                    let volumes = &located.finding.volumes;
-                    located.users = report::users(self.cluster.view(), namespace, volumes);
-                    located.fix = document.and_then(|document| {
-                        let text = serde_saphyr::to_string(&own_part(document)).ok()?;
-                        hunk::of(parts(&text).first()?, &[], repair?)
-                    });
-                }
-                report.findings.push(located);
+                self.add(&mut report, (number, verdict), document, format, cluster);
             }
-            report.notices.extend(notices.into_iter().map(|text| Notice {
-                object: Some(member.reference.clone()),
-                place: None,
-                text,
-            }));
         }
         report.summary.notices = report.notices.len();
         if format == Format::Junit {
@@ -288,7 +239,59 @@ impl<'c> Audited<'c> {
             });
             report.judged = judged.collect();
         }
-        report
+        Ok(report)
+    }
+
+    /// Adds the verdict on the object with this number to the report.
+    fn add(
+        &self,
+        report: &mut Report,
+        (number, verdict): AuditEntry,
+        document: Option<&Value>,
+        format: Format,
+        cluster: &ClusterArgs,
+    ) {
+        let (kubectl, helm) = (cluster.kubectl(), cluster.helm());
+        let member = &self.members[number];
+        let mut notices = verdict.notices;
+        for finding in verdict.findings {
+            if let Object::Workload(workload) = &member.object
+                && let Some(notice) = finding.advised_delay(workload)
+            {
+                notices.push(notice);
+                continue;
+            }
+            let mut located = Located::new(finding, None);
+            let repair =
+                document.and_then(|document| self.repair(number, &located.finding, document));
+            located.owner =
+                document.and_then(|document| owner::writer(document, &member.reference, &helm));
+            let found = &located.finding;
+            located.command = match repair {
+                Some(proposal) => serde_json::to_string(&proposal.patch)
+                    .ok()
+                    .and_then(|patch| patch_command(&found.object, "json", &patch, &kubectl)),
+                None => document
+                    .and_then(|document| self.one_pod(number, found, document))
+                    .and_then(|patch| patch_command(&found.object, "merge", &patch, &kubectl))
+                    .or_else(|| self.on_one_node(number, found, &kubectl)),
+            };
+            if format == Format::Html {
+                let namespace = member.reference.namespace.as_deref().unwrap_or_default();
+                let volumes = &located.finding.volumes;
+                located.users = report::users(self.cluster.view(), namespace, volumes);
+                located.fix = document.and_then(|document| {
+                    let text = serde_saphyr::to_string(&own_part(document)).ok()?;
+                    hunk::of(parts(&text).first()?, &[], repair?)
+                });
+            }
+            report.findings.push(located);
+        }
+        report.notices.extend(notices.into_iter().map(|text| Notice {
+            object: Some(member.reference.clone()),
+            place: None,
+            text,
+        }));
     }
 }
 

@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
@@ -61,8 +63,8 @@ fn attached_report(
     let audited = Audited::new(&cluster, attachments, &effective, now, |reference| {
         namespace.is_none() || reference.namespace.as_deref() == namespace
     });
-    let entries = audited.judge();
-    let mut report = audited.report(entries, Format::Text, &ClusterArgs::default());
+    let documents = |_: &[ObjectRef]| Ok(HashMap::new());
+    let mut report = audited.report(Format::Text, &ClusterArgs::default(), documents).unwrap();
     report.count();
     report.sort_by_namespace();
     report
