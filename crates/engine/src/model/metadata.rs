@@ -39,7 +39,7 @@ pub(crate) const NODE_SELECTOR: &str = "openshift.io/node-selector";
 pub(super) const KEDA_PAUSED: &str = "autoscaling.keda.sh/paused";
 
 /// The annotation that makes KEDA keep a workload at a number of replicas.
-pub const KEDA_PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
+pub(crate) const KEDA_PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
 
 /// The annotation that makes KEDA never add replicas.
 pub(super) const KEDA_PAUSED_SCALE_OUT: &str = "autoscaling.keda.sh/paused-scale-out";

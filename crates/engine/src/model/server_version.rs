@@ -44,7 +44,7 @@ impl ServerVersion {
     }
 
     /// Whether no feature gate makes the server accept Recreate in a StatefulSet.
-    pub fn refuses_to_recreate_stateful_sets(self) -> bool {
+    pub(crate) fn refuses_to_recreate_stateful_sets(self) -> bool {
         self.minor.is_some_and(|minor| minor < 37)
     }
 

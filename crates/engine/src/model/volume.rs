@@ -38,7 +38,7 @@ impl Volume {
     }
 
     /// The claim that its `claimRef` names, unless it is spent.
-    pub fn claimed_by(&self) -> Option<&ClaimRef> {
+    pub(crate) fn claimed_by(&self) -> Option<&ClaimRef> {
         self.spec.claim_ref.as_ref().filter(|_| !self.is_spent())
     }
 
@@ -53,7 +53,7 @@ impl Volume {
     /// Whether it is the same volume as `other` to the attach-detach controller, which identifies a
     /// volume by the driver and the driver's name for it (`GetUniqueVolumeNameFromSpec` in
     /// `pkg/volume/util/util.go`).
-    pub fn is_same_as(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         self.csi_driver().is_some()
             && !self.spec.handle.is_empty()
             && self.spec.source == other.spec.source

@@ -35,7 +35,7 @@ macro_rules! kinds {
             }
 
             /// The label that differs between the pods of two revisions.
-            pub const fn revision_label(self) -> Option<&'static str> {
+            pub(crate) const fn revision_label(self) -> Option<&'static str> {
                 match self {
                     $(Self::$kind => $revision_label,)+
                 }
@@ -183,7 +183,7 @@ pub struct Workload {
 
 impl Workload {
     /// Whether a rolling update of it starts no pod before an old one has stopped.
-    pub fn rolls_without_surge(&self) -> bool {
+    pub(crate) fn rolls_without_surge(&self) -> bool {
         self.strategy.room(self.replicas).is_some_and(|room| room.surge == 0)
     }
 

@@ -48,7 +48,7 @@ impl ClassModes {
     /// # Errors
     /// What is wrong with the first annotation that cannot be read, and its key: a sentence without
     /// its full stop.
-    pub fn from_annotations(annotations: &Labels) -> Result<Self, String> {
+    pub(crate) fn from_annotations(annotations: &Labels) -> Result<Self, String> {
         let read = |key| {
             let value = annotations.get(key);
             value.map(|value| parse_modes(key, value)).transpose()

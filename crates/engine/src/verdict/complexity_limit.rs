@@ -64,21 +64,20 @@ fn hazard(is_cut: bool, size: usize, are_users_too_many: bool) -> Hazard {
         format!("judging it takes more than {WORK_BUDGET} steps, which is where the guard stops");
     let fewer =
         "Give it fewer of them, or set `too-complex: warn` for its namespace in the policy.";
-    let simpler = "Give each workload claims of its own, or simpler affinity.";
     let (why, advice) = if is_cut {
         ("its lists are longer than the guard reads".to_owned(), fewer)
     } else if are_users_too_many {
         let why = format!(
             "its claims have more than {MOST_USERS} users in all, and the guard judges no more"
         );
-        (why, simpler)
+        (why, "Give each workload claims of its own.")
     } else if size > HONEST_SIZE {
         let why =
             format!("with {size} volumes, tolerations, constraints and values in them, {steps}");
         (why, fewer)
     } else {
         let why = format!("it involves so many workloads, volumes and nodes that {steps}");
-        (why, simpler)
+        (why, "Give each workload claims of its own, or simpler affinity.")
     };
     Hazard {
         field_path: "metadata.name".to_owned(),
