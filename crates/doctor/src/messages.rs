@@ -1,4 +1,4 @@
-//! The catalog of messages, and the names by which causes refer to them.
+//! The catalog of messages, and the statements that causes find in them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -37,6 +37,9 @@ pub(super) struct Message {
     pub(super) minors: Option<String>,
     #[serde(default)]
     during: Vec<String>,
+    /// What causes learn from it.
+    #[serde(default)]
+    states: Vec<Statement>,
     #[serde(default)]
     pub(super) harmless: bool,
     pub(super) meaning: String,
@@ -143,63 +146,52 @@ pub(super) fn quotable(message: &str) -> &str {
     message.trim().trim_end_matches('.')
 }
 
-/// A statement, as the names of its messages in the catalog.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Phrase(&'static [&'static str]);
+/// A statement that causes ask for. The messages that make it name it in `states`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Statement {
+    /// Pods of other namespaces use the volume.
+    InAnotherNamespace,
+    /// The volume could not be attached, or its attacher did not respond.
+    AttachFailed,
+    /// A driver says that the disk is on another machine.
+    AttachedElsewhere,
+    /// The attacher or the kubelet finds no node plugin of the driver.
+    NodeWithoutDriver,
+    /// A mount on the node is dead.
+    DeadMount,
+    /// A driver refuses to mount a volume twice on one node.
+    MountedAlready,
+    /// The kubelet keeps a ReadWriteOncePod claim for another pod of its node.
+    InUseByAnotherPod,
+    /// The scheduler keeps a ReadWriteOncePod claim for another pod.
+    TakenByAnotherPod,
+    /// The scheduler finds no pod that this one may follow.
+    NoPodToFollow,
+    /// Anti-affinity or a spread constraint keeps the pod off nodes.
+    KeptApart,
+    /// The scheduler finds no node that can reach the volume.
+    NodeConflict,
+    /// The scheduler finds no node that can attach another volume.
+    LimitOfNodes,
+    /// The scheduler or a kubelet says that a claim has no volume.
+    NotBound,
+    /// The scheduler finds no place in which the claim could get a volume.
+    NoPlace,
+    /// The scheduler does not find the claim.
+    NoClaim,
+    /// A claim is being deleted.
+    ClaimEnds,
+    /// The kubelet has waited two minutes for volumes.
+    KubeletWaits,
+}
 
-impl Phrase {
+impl Statement {
     /// Whether the line makes the statement, in upper or lower case.
     pub(super) fn is_in(self, line: &str) -> bool {
         let line = line.to_lowercase();
-        CATALOG.entries().any(|entry| self.0.contains(&entry.name.as_str()) && entry.is_in(&line))
+        CATALOG.entries().any(|entry| entry.states.contains(&self) && entry.is_in(&line))
     }
-}
-
-/// Declares the statements that causes ask for.
-macro_rules! phrases {
-    ($($(#[$doc:meta])+ $name:ident: $($message:literal)+,)+) => {
-        $($(#[$doc])+ pub(super) const $name: Phrase = Phrase(&[$($message),+]);)+
-
-        #[cfg(test)]
-        const PHRASES: &[Phrase] = &[$($name),+];
-    };
-}
-
-phrases! {
-    /// Pods of other namespaces use the volume.
-    IN_ANOTHER_NAMESPACE: "other-namespaces",
-    /// The volume could not be attached, or its attacher did not respond.
-    ATTACH_FAILED: "attach-failed",
-    /// A driver says that the disk is on another machine.
-    ATTACHED_ELSEWHERE: "attached-elsewhere",    /// The attacher or the kubelet finds no node plugin of the driver.
-    NODE_WITHOUT_DRIVER: "node-without-driver" "driver-not-registered",
-
-    /// A mount on the node is dead.
-    DEAD_MOUNT: "dead-mount",
-    /// A driver refuses to mount a volume twice on one node.
-    MOUNTED_ALREADY: "mounted-already",
-    /// The kubelet keeps a ReadWriteOncePod claim for another pod of its node.
-    IN_USE_BY_ANOTHER_POD: "used-by-another-pod",
-    /// The scheduler keeps a ReadWriteOncePod claim for another pod.
-    TAKEN_BY_ANOTHER_POD: "taken-by-another-pod",
-    /// The scheduler finds no pod that this one may follow.
-    NO_POD_TO_FOLLOW: "no-pod-to-follow",
-    /// Anti-affinity or a spread constraint keeps the pod off nodes.
-    KEPT_APART: "kept-apart",
-    /// The scheduler finds no node that can reach the volume.
-    NODE_CONFLICT: "node-conflict",
-    /// The scheduler finds no node that can attach another volume.
-    LIMIT_OF_NODES: "node-limit",
-    /// The scheduler or a kubelet says that a claim has no volume.
-    NOT_BOUND: "unbound-immediate" "no-volume-to-bind" "not-enough-storage" "binding-fails" "claim-not-bound" "volume-gone",
-    /// The scheduler finds no place in which the claim could get a volume.
-    NO_PLACE: "no-volume-to-bind" "not-enough-storage",
-    /// The scheduler does not find the claim.
-    NO_CLAIM: "no-claim" "waits-for-ephemeral",
-    /// A claim is being deleted.
-    CLAIM_ENDS: "claim-ends",
-    /// The kubelet has waited two minutes for volumes.
-    KUBELET_WAITS: "kubelet-waits",
 }
 
 #[cfg(test)]
@@ -231,11 +223,9 @@ mod tests {
                 assert!(Cause::named(code).is_some(), "{}: {code}", entry.name);
             }
         }
-        for phrase in PHRASES {
-            for name in phrase.0 {
-                assert!(names.contains(name), "{name}");
-            }
-        }
+        let states = catalog.entries().flat_map(|entry| &entry.states);
+        let stated: BTreeSet<usize> = states.map(|statement| *statement as usize).collect();
+        assert_eq!(stated.len(), Statement::KubeletWaits as usize + 1, "{stated:?}");
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use serde_json::json;
 
 use super::{Judgement, NAMED};
-use crate::messages::{LIMIT_OF_NODES, TAKEN_BY_ANOTHER_POD};
+use crate::messages::Statement;
 use crate::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let is_full = waiting.pod.node.is_none()
-        && waiting.is_said(LIMIT_OF_NODES)
-        && !waiting.is_said(TAKEN_BY_ANOTHER_POD);
+        && waiting.is_said(Statement::LimitOfNodes)
+        && !waiting.is_said(Statement::TakenByAnotherPod);
     if !is_full {
         return None;
     }

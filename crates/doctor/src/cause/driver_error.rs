@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Judgement;
 use crate::health::Health;
-use crate::messages::{self, ATTACH_FAILED, ATTACHED_ELSEWHERE, NODE_WITHOUT_DRIVER, quotable};
+use crate::messages::{self, Statement, quotable};
 use crate::told::merged;
 use crate::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
@@ -13,7 +13,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let fault = waiting.fault().filter(|fault| !waiting.is_held_elsewhere(fault))?;
     let said = quotable(fault.message);
     // The attacher or the kubelet reports this, not the driver.
-    if fault.verb != DETACH && NODE_WITHOUT_DRIVER.is_in(fault.message) {
+    if fault.verb != DETACH && Statement::NodeWithoutDriver.is_in(fault.message) {
         return Some(waiting.told("driver-missing", json!({"there": fault.node, "said": said})));
     }
     let is_gone = waiting.examined(fault.node).health == Health::Gone;
@@ -46,7 +46,7 @@ impl<'a> WaitingPod<'a> {
 
     /// The attachments that the driver may mean if it says that the disk is already attached.
     fn attached_elsewhere(&self, fault: &Fault<'_>) -> impl Iterator<Item = &'a VolumeAttachment> {
-        let says_so = ATTACHED_ELSEWHERE.is_in(fault.message);
+        let says_so = Statement::AttachedElsewhere.is_in(fault.message);
         self.foreign_attachments().filter(move |attachment| says_so && attachment.is_settled())
     }
 
@@ -80,8 +80,11 @@ impl<'a> WaitingPod<'a> {
         // A fault that only an Event reports, because no VolumeAttachment can be seen or the driver's
         // attacher reports nothing. While another node has the volume, the pod does not wait because of
         // an earlier fault.
-        let is_said =
-            || leaving.is_none() && self.is_said(ATTACH_FAILED) && self.holding_nodes().is_empty();
+        let is_said = || {
+            leaving.is_none()
+                && self.is_said(Statement::AttachFailed)
+                && self.holding_nodes().is_empty()
+        };
         self.foreign_attachments()
             .chain(leaving)
             .find_map(detach)

@@ -7,12 +7,14 @@ use serde_json::json;
 
 use super::changed::Changed;
 use super::{Admits, Judgement, SuggestedAction, describe, kind_of, owner};
-use crate::messages::NO_POD_TO_FOLLOW;
+use crate::messages::Statement;
 use crate::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    if waiting.pod.node.is_some() || !waiting.is_said(NO_POD_TO_FOLLOW) || waiting.matches_itself()
+    if waiting.pod.node.is_some()
+        || !waiting.is_said(Statement::NoPodToFollow)
+        || waiting.matches_itself()
     {
         return None;
     }

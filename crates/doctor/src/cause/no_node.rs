@@ -6,9 +6,7 @@ use serde_json::json;
 
 use super::changed::Changed;
 use super::{Judgement, NAMED, SuggestedAction, describe, owner, wanted};
-use crate::messages::{
-    KEPT_APART, LIMIT_OF_NODES, NO_POD_TO_FOLLOW, NODE_CONFLICT, TAKEN_BY_ANOTHER_POD,
-};
+use crate::messages::Statement;
 use crate::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 use engine::model::Text;
@@ -19,10 +17,10 @@ use engine::model::pod::{HOSTNAME, PodTemplate};
 use engine::model::selector::{Operator, Requirement};
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let others = [TAKEN_BY_ANOTHER_POD, LIMIT_OF_NODES];
+    let others = [Statement::TakenByAnotherPod, Statement::LimitOfNodes];
     let is_it = waiting.pod.node.is_none()
-        && waiting.is_said(NODE_CONFLICT)
-        && !others.into_iter().any(|phrase| waiting.is_said(phrase));
+        && waiting.is_said(Statement::NodeConflict)
+        && !others.into_iter().any(|statement| waiting.is_said(statement));
     if !is_it {
         return None;
     }
@@ -35,7 +33,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         .map(|requirement| requirement.key.as_str())
         .collect();
     let columns = Vec::from_iter(keys).join(",");
-    if waiting.is_said(NO_POD_TO_FOLLOW) {
+    if waiting.is_said(Statement::NoPodToFollow) {
         return waiting.no_node_for_both(&columns);
     }
     let nodes = waiting.nodes_of();
@@ -103,7 +101,7 @@ impl<'a> WaitingPod<'a> {
             .iter()
             .map(|term| term.topology_key.as_str())
             .chain(hard.map(|constraint| constraint.topology_key.as_str()))
-            .filter(|_| self.is_said(KEPT_APART))
+            .filter(|_| self.is_said(Statement::KeptApart))
             .collect()
     }
 

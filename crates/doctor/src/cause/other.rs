@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Judgement;
-use crate::messages::{KUBELET_WAITS, quotable};
+use crate::messages::{Statement, quotable};
 use crate::waiting_pod::WaitingPod;
 use engine::model::claim::ClaimPhase;
 
@@ -16,7 +16,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "here": waiting.is_attached_to_its_node(),
         "attachable": waiting.is_attached(),
         "said": words.map(quotable),
-        "of-kubelet": words.is_none_or(|said| KUBELET_WAITS.is_in(said)),
+        "of-kubelet": words.is_none_or(|said| Statement::KubeletWaits.is_in(said)),
     });
     Some(waiting.told(if words.is_some() { "other" } else { "other-unsaid" }, more))
 }

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::Judgement;
-use crate::messages::IN_ANOTHER_NAMESPACE;
+use crate::messages::Statement;
 use crate::waiting_pod::WaitingPod;
 use engine::model::Text;
 use engine::model::live_pod::Pod;
@@ -44,7 +44,7 @@ impl<'a> WaitingPod<'a> {
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let Some((twin, pod, attachment)) = waiting.twin() else {
-        let is_it = waiting.holders.is_empty() && waiting.is_said(IN_ANOTHER_NAMESPACE);
+        let is_it = waiting.holders.is_empty() && waiting.is_said(Statement::InAnotherNamespace);
         return is_it.then(|| waiting.told("same-disk-elsewhere", Value::Null));
     };
     let claim = twin.spec.claim_ref.as_ref();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Judgement;
-use crate::messages::{self, CLAIM_ENDS, NO_PLACE, quotable};
+use crate::messages::{self, Statement, quotable};
 use crate::waiting_pod::WaitingPod;
 use engine::model::claim::{Claim, ClaimPhase};
 use engine::model::event::Event;
@@ -11,7 +11,9 @@ use engine::model::volume::Volume;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let found = waiting.found_claim();
-    if found.is_some_and(|found| found.metadata.is_being_deleted()) && waiting.is_said(CLAIM_ENDS) {
+    if found.is_some_and(|found| found.metadata.is_being_deleted())
+        && waiting.is_said(Statement::ClaimEnds)
+    {
         return Some(waiting.told("claim-ends", Value::Null));
     }
     if !waiting.has_no_volume() || !waiting.is_certain {
@@ -42,7 +44,7 @@ impl WaitingPod<'_> {
     fn unprovisioned(&self, found: &Claim) -> Option<Judgement> {
         let warning = self.claim_warning();
         // Time does not make room.
-        let no_place = self.said.filter(|_| warning.is_none() && self.is_said(NO_PLACE));
+        let no_place = self.said.filter(|_| warning.is_none() && self.is_said(Statement::NoPlace));
         let is_known = warning.is_some() || no_place.is_some();
         if !is_known && self.pod.node.is_none() && !self.is_over() {
             return None;

@@ -9,10 +9,7 @@ use serde_json::Value;
 use super::cause::{Documents, kind_of};
 use super::health::{Examined, Health};
 use super::index::Index;
-use super::messages::{
-    ATTACHED_ELSEWHERE, DEAD_MOUNT, IN_USE_BY_ANOTHER_POD, MOUNTED_ALREADY, NO_POD_TO_FOLLOW,
-    Phrase,
-};
+use super::messages::Statement;
 use engine::analysis::{AttachConstraint, UsedVolume, affinity, binding, volumes};
 use engine::model::Text;
 use engine::model::autoscaler::Autoscaler;
@@ -71,7 +68,7 @@ impl<'a> WaitingPod<'a> {
             .filter(|pod| {
                 pod.is_starting()
                     || (pod.is_ending() && pod.is_living())
-                    || DEAD_MOUNT.is_in(&pod.held_up_message)
+                    || Statement::DeadMount.is_in(&pod.held_up_message)
             })
             .flat_map(|pod| Self::of_pod(index, pod))
             .collect()
@@ -173,14 +170,16 @@ impl<'a> WaitingPod<'a> {
         }
         self.event(&[ATTACH]).or_else(|| {
             self.event(&MOUNT).filter(|said| {
-                IN_USE_BY_ANOTHER_POD.is_in(said) || !self.is_attached() || self.volume.is_none()
+                Statement::InUseByAnotherPod.is_in(said)
+                    || !self.is_attached()
+                    || self.volume.is_none()
             })
         })
     }
 
     /// Whether Kubernetes makes this statement about the pod and this volume.
-    pub(super) fn is_said(&self, phrase: Phrase) -> bool {
-        self.said.is_some_and(|said| phrase.is_in(said))
+    pub(super) fn is_said(&self, statement: Statement) -> bool {
+        self.said.is_some_and(|said| statement.is_in(said))
     }
 
     /// The message of Kubernetes about the pod, even if it is not about this volume.
@@ -220,7 +219,7 @@ impl<'a> WaitingPod<'a> {
     /// ReadWriteOncePod claim that another pod uses is not an error of the driver.
     pub(super) fn mount_failed(&self) -> Option<&'a str> {
         let may_mount = self.is_attached_to_its_node() || !self.is_attached();
-        self.event(&MOUNT).filter(|said| may_mount && !IN_USE_BY_ANOTHER_POD.is_in(said))
+        self.event(&MOUNT).filter(|said| may_mount && !Statement::InUseByAnotherPod.is_in(said))
     }
 
     /// The kubelet's message if a mount of the volume on the pod's node is dead.
@@ -233,7 +232,7 @@ impl<'a> WaitingPod<'a> {
             .filter(is_named)
             .into_iter()
             .chain(self.event(&MOUNT))
-            .find(|said| DEAD_MOUNT.is_in(said))
+            .find(|said| Statement::DeadMount.is_in(said))
     }
 
     /// The driver's message if it refuses to attach the volume to the pod's node.
@@ -250,13 +249,13 @@ impl<'a> WaitingPod<'a> {
             AttachConstraint::Free | AttachConstraint::Driver(_)
         );
         self.other_attachments().find(|attachment| {
-            is_promised && attachment.is_settled() && ATTACHED_ELSEWHERE.is_in(refused)
+            is_promised && attachment.is_settled() && Statement::AttachedElsewhere.is_in(refused)
         })
     }
 
     /// Whether the driver refuses to mount the volume twice on one node.
     pub(super) fn refuses_second_mount(&self) -> bool {
-        self.pod.node.is_some() && self.is_said(MOUNTED_ALREADY)
+        self.pod.node.is_some() && self.is_said(Statement::MountedAlready)
     }
 
     /// The object as the API server returned it, if it was read.
@@ -360,7 +359,7 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn may_be_first_of_its_like(&self) -> bool {
         self.users().next().is_none()
             && self.pod.node.is_none()
-            && self.is_said(NO_POD_TO_FOLLOW)
+            && self.is_said(Statement::NoPodToFollow)
             && self.matches_itself()
     }
 

@@ -2,10 +2,7 @@
 
 use super::WaitingPod;
 use crate::cause::kind_of;
-use crate::messages::{
-    CLAIM_ENDS, LIMIT_OF_NODES, NO_CLAIM, NO_POD_TO_FOLLOW, NODE_CONFLICT, NOT_BOUND,
-    TAKEN_BY_ANOTHER_POD,
-};
+use crate::messages::Statement;
 use engine::analysis::AttachConstraint;
 use engine::model::strategy::Strategy;
 use engine::model::workload::WorkloadKind;
@@ -30,11 +27,11 @@ impl WaitingPod<'_> {
 
     /// Whether the pod waits until the claim has a volume, rather than the claim for the pod.
     pub(super) fn waits_for_its_claim(&self) -> bool {
-        let phrases = [NOT_BOUND, NO_CLAIM, CLAIM_ENDS];
+        let statements = [Statement::NotBound, Statement::NoClaim, Statement::ClaimEnds];
         self.pod.node.is_some()
             || !self.binds_late()
             || self.unbound_volume().is_some()
-            || phrases.into_iter().any(|phrase| self.is_said(phrase))
+            || statements.into_iter().any(|statement| self.is_said(statement))
             || self.claim_warning().is_some()
     }
 
@@ -53,13 +50,13 @@ impl WaitingPod<'_> {
     /// Whether a pod has no node because of the volume.
     pub(super) fn waits_for_a_node(&self) -> bool {
         let is_somewhere = self.used.reach.is_some();
-        if (self.is_said(NODE_CONFLICT) && is_somewhere)
-            || (self.is_said(LIMIT_OF_NODES) && self.is_attached())
+        if (self.is_said(Statement::NodeConflict) && is_somewhere)
+            || (self.is_said(Statement::LimitOfNodes) && self.is_attached())
         {
             return true;
         }
-        let taken = self.is_said(TAKEN_BY_ANOTHER_POD);
-        let follows = (self.is_said(NO_POD_TO_FOLLOW) && !self.holders.is_empty())
+        let taken = self.is_said(Statement::TakenByAnotherPod);
+        let follows = (self.is_said(Statement::NoPodToFollow) && !self.holders.is_empty())
             || self.may_be_first_of_its_like();
         match self.used.attach_constraint {
             AttachConstraint::SinglePod => taken,
