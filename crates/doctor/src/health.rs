@@ -3,7 +3,6 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::diagnosis::DiagnosisInput;
 use super::index::Index;
 use super::span::span;
 use engine::analysis::{Heartbeat, Life};
@@ -91,14 +90,13 @@ impl Examined {
     }
 
     /// The values of sentences about this node.
-    pub(super) fn values(&self, facts: DiagnosisInput<'_>) -> Value {
+    pub(super) fn values(&self) -> Value {
         json!({
             "there": self.name,
             "health": self.health,
             "out-of-service": self.out_of_service,
-            "detached-at-once": !facts.objects.view.server().waits_after_a_node_is_deleted(),
             "shut-down": self.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)),
-            "ready": self.ready.unwrap_or("Unknown"),
+            "ready": self.ready,
             "lease-age": self.lease_seconds.map(span),
         })
     }

@@ -73,7 +73,7 @@ pub fn node(facts: DiagnosisInput<'_>, name: &str) -> Option<NodeEntry> {
         (in_use > 0).then(|| facts.told("node-in-use", json!({ "in-use": in_use })).explanation);
     let volumes: Vec<String> = attached.chain(mounted).chain(kubelet).collect();
     let way_out = (!volumes.is_empty()).then(|| {
-        let more = merged(node.values(facts), json!({ "has-pods": !pods.is_empty() }));
+        let more = merged(node.values(), json!({ "has-pods": !pods.is_empty() }));
         facts.told("node-way-out", more).explanation
     });
     Some(NodeEntry { node, volumes, way_out })

@@ -113,7 +113,7 @@ fn on_node(index: &Index<'_>, name: &str, mut volumes: Vec<String>) -> Option<St
     let rest = volumes.len().saturating_sub(NAMED);
     volumes.truncate(NAMED);
     volumes.extend((rest > 0).then(|| format!("{rest} more")));
-    let more = merged(node.values(index.facts), json!({ "list": volumes }));
+    let more = merged(node.values(), json!({ "list": volumes }));
     Some(index.facts.told("kept-attachments", more).explanation)
 }
 

@@ -12,7 +12,6 @@ use super::index::Index;
 use super::waiting_pod::WaitingPod;
 use engine::model::Text;
 use engine::model::access_mode::AccessMode;
-use engine::model::live_pod::Pod;
 use engine::model::object::ObjectRef;
 use engine::model::volume_attachment::VolumeAttachment;
 
@@ -185,7 +184,16 @@ fn entry(cause: &'static Cause, pods: &[WaitingPod<'_>]) -> CaseEntry {
             .holders
             .iter()
             .filter(|pod| !names.contains(&&pod.meta.name))
-            .map(|pod| holder(pod))
+            .map(|pod| HolderEntry {
+                pod: pod.meta.name.clone(),
+                workload: owner(pod),
+                node: pod.node.clone(),
+                state: match pod.phase.as_str() {
+                    _ if pod.is_ending() => "Terminating".into(),
+                    "" => "Pending".into(),
+                    phase => phase.into(),
+                },
+            })
             .collect(),
         attachments: first
             .shown_attachments()
@@ -205,32 +213,17 @@ fn entry(cause: &'static Cause, pods: &[WaitingPod<'_>]) -> CaseEntry {
             .map(|name| first.examined(&name))
             .collect(),
         steps,
-        waiting: pods.iter().map(waiting_entry).collect(),
-    }
-}
-
-fn waiting_entry(waiting: &WaitingPod<'_>) -> WaitingEntry {
-    let pod = waiting.pod;
-    WaitingEntry {
-        pod: pod.meta.name.clone(),
-        workload: owner(pod),
-        node: pod.node.clone(),
-        since: pod.waits_since().map(|since| since.to_string()),
-        seconds: waiting.waited().map(|seconds| seconds.max(0)),
-        message: waiting.words().map(str::to_owned),
-    }
-}
-
-fn holder(pod: &Pod) -> HolderEntry {
-    HolderEntry {
-        pod: pod.meta.name.clone(),
-        workload: owner(pod),
-        node: pod.node.clone(),
-        state: match pod.phase.as_str() {
-            _ if pod.is_ending() => "Terminating".into(),
-            "" => "Pending".into(),
-            phase => phase.into(),
-        },
+        waiting: pods
+            .iter()
+            .map(|waiting| WaitingEntry {
+                pod: waiting.pod.meta.name.clone(),
+                workload: owner(waiting.pod),
+                node: waiting.pod.node.clone(),
+                since: waiting.pod.waits_since().map(|since| since.to_string()),
+                seconds: waiting.waited().map(|seconds| seconds.max(0)),
+                message: waiting.words().map(str::to_owned),
+            })
+            .collect(),
     }
 }
 

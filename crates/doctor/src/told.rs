@@ -8,10 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::action::{Purpose, SuggestedAction};
-use super::cause::{Judgement, is_made_again, kind_of};
+use super::cause::{Judgement, maker, owner};
 use super::command;
 use super::diagnosis::DiagnosisInput;
-use super::health::Examined;
 use super::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
 use engine::model::workload::WorkloadKind;
@@ -27,9 +26,10 @@ struct Told {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
-    #[serde(rename = "if")]
-    condition: Option<String>,
-    unless: Option<String>,
+    #[serde(default, rename = "if")]
+    condition: String,
+    #[serde(default)]
+    unless: String,
     purpose: Purpose,
     command: Option<String>,
     then: Option<String>,
@@ -38,14 +38,14 @@ struct Step {
 }
 
 /// A part of sentences, which stands for a placeholder.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct Phrase {
     #[serde(rename = "as")]
     name: String,
     #[serde(rename = "if")]
-    condition: Option<String>,
-    unless: Option<String>,
+    condition: String,
+    unless: String,
     text: String,
 }
 
@@ -67,21 +67,16 @@ impl WaitingPod<'_> {
             "claim": self.claim,
             "volume": self.volume,
             "node": self.pod.node,
-            "driver": self.driver(),
-            "until": if self.pod.is_ending() { "delete" } else { "condition=Ready" },
+            "driver": self.used.driver,
+            "owned": owner(self.pod),
+            "workload": Self::target_of(self.pod),
+            "maker": maker(self.pod).map(WorkloadKind::name),
             "ending": self.pod.is_ending(),
-            "made-again": is_made_again(self.pod),
             "may-move": self.may_move(self.workload().map(|workload| workload.kind)),
-            "of-set": kind_of(self.pod) == Some(WorkloadKind::StatefulSet),
             "for-one-pod": self.used.attach_constraint == AttachConstraint::SinglePod,
             "for-one-mount": self.refuses_second_mount(),
         });
         self.index.facts.told(name, merged(values, more))
-    }
-
-    /// The judgement with this name, for this pod and that node.
-    pub(super) fn told_of_node(&self, node: &Examined, name: &str, more: Value) -> Judgement {
-        self.told(name, merged(node.values(self.index.facts), more))
     }
 }
 
@@ -99,6 +94,8 @@ impl DiagnosisInput<'_> {
         let Some(told) = JUDGEMENTS.get(name) else {
             return Judgement::default();
         };
+        let waits = self.objects.view.server().waits_after_a_node_is_deleted();
+        values["detached-at-once"] = json!(!waits);
         if let Some(values) = values.as_object_mut() {
             values.retain(|_, value| !word(value).is_empty());
         }
@@ -139,13 +136,12 @@ impl Step {
 
 /// Whether all that is in `condition` holds, and nothing that is in `unless`. `health=lost` holds if
 /// that value is this one.
-fn applies(condition: &Option<String>, unless: &Option<String>, values: &Value) -> bool {
+fn applies(condition: &str, unless: &str, values: &Value) -> bool {
     let holds = |part: &str| match part.split_once('=') {
         Some((name, value)) => values[name] == value,
         None => values.get(part).is_some(),
     };
-    let mut parts = condition.iter().flat_map(|condition| condition.split(' '));
-    parts.all(holds) && !unless.iter().flat_map(|unless| unless.split(' ')).any(holds)
+    condition.split_whitespace().all(holds) && !unless.split_whitespace().any(holds)
 }
 
 /// A command with these values, for a shell.

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use super::Judgement;
 use super::changed::Changed;
-use super::{Judgement, describe};
 use crate::told::merged;
 use crate::waiting_pod::WaitingPod;
 
@@ -22,12 +22,9 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     };
     let values = json!({
         "autoscaler": autoscaler.metadata.name,
-        "workload": WaitingPod::target_of(waiting.pod),
         "most": autoscaler.spec.max_replicas,
-        "holder": describe(other),
-        "holder-node": other.node,
         "patch": {"spec": spec},
     });
     let changed = Changed::scaling(autoscaler, waiting);
-    Some(changed.judged(waiting, "autoscaler", merged(values, waiting.to_one())))
+    Some(changed.judged(waiting, "autoscaler", merged(values, waiting.to_one(other))))
 }

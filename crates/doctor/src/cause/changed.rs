@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Judgement, Purpose, SuggestedAction, kind_of, reference, wanted};
-use crate::delivery::Delivery;
+use crate::delivery::delivery;
 use crate::waiting_pod::WaitingPod;
 use engine::model::autoscaler::Autoscaler;
 use engine::model::live_pod::Pod;
@@ -27,7 +27,7 @@ pub(super) struct Changed<'a> {
     pub(super) workload: Option<&'a Workload>,
     /// The owner in which a change must be made, if there is one.
     controller: Option<&'a Controller>,
-    delivery: Option<Delivery>,
+    delivery: Option<Value>,
 }
 
 impl<'a> Changed<'a> {
@@ -53,7 +53,7 @@ impl<'a> Changed<'a> {
                 made_by: Some(format!("{cron_job} {}", owner.name)),
                 kind: Some(cron_job),
                 workload: view.workload(cron_job, namespace, &owner.name).found(),
-                delivery: waiting.document(&reference).and_then(Delivery::of),
+                delivery: waiting.document(&reference).and_then(delivery),
                 ..Self::default()
             };
         }
@@ -63,7 +63,7 @@ impl<'a> Changed<'a> {
             kind: kind_of(pod),
             workload,
             controller: workload.and_then(|workload| workload.metadata.controller.as_deref()),
-            delivery: document.and_then(Delivery::of),
+            delivery: document.and_then(delivery),
             ..Self::default()
         }
     }
@@ -87,7 +87,7 @@ impl<'a> Changed<'a> {
             name,
             display_name,
             controller: metadata.controller.as_deref().filter(|_| keda.is_none()),
-            delivery: document.and_then(Delivery::of),
+            delivery: document.and_then(delivery),
             ..Self::default()
         }
     }
@@ -105,6 +105,9 @@ impl<'a> Changed<'a> {
         more["target"] = json!(self.name);
         more["changed"] = json!(self.display_name);
         more["kind"] = json!(self.kind.map(WorkloadKind::name));
+        more["scales"] = json!(self.scales());
+        more["keeper"] =
+            json!(self.controller.map(|owner| format!("{} {}", owner.kind, owner.name)));
         waiting.told(name, more)
     }
 
@@ -115,41 +118,13 @@ impl<'a> Changed<'a> {
         let is_way = |step: &SuggestedAction| step.purpose == Purpose::WayOut;
         let steps = steps.chunk_by(|a, b| is_way(a) == is_way(b)).flat_map(|steps| {
             if is_way(&steps[0]) {
-                waiting.with_delivery_steps(self.ways(steps.to_vec()))
+                waiting.with_delivery_steps(steps.to_vec(), &[self])
             } else {
                 steps.to_vec()
             }
         });
         Judgement { explanation, steps: steps.collect() }
     }
-
-    /// The ways out that are these steps, which change this object.
-    pub(super) fn ways(&self, steps: Vec<SuggestedAction>) -> Vec<Way<'_>> {
-        let undone = self.controller.map_or_else(String::new, |owner| {
-            format!(
-                " {} belongs to {} {}, whose controller may undo this; the change that lasts is made there.",
-                self.display_name, owner.kind, owner.name
-            )
-        });
-        let ways = steps.into_iter().map(|step| Way {
-            step: SuggestedAction { text: step.text + &undone, ..step },
-            changed: Some(self),
-        });
-        ways.collect()
-    }
-
-    /// The name in sentences of the object in the manifests.
-    fn delivered(&self) -> &str {
-        self.made_by.as_ref().unwrap_or(&self.display_name)
-    }
-}
-
-/// A way out, and the object that it changes.
-pub(super) struct Way<'a> {
-    step: SuggestedAction,
-    /// `None` if no manifest contains the changed object: the delivery of a CronJob does not
-    /// restore its Jobs.
-    pub(super) changed: Option<&'a Changed<'a>>,
 }
 
 /// The Rollout of Argo that made a ReplicaSet. Like a Deployment, it scales its ReplicaSets itself
@@ -167,22 +142,24 @@ fn cron_job(document: &Value) -> Option<Controller> {
 }
 
 impl WaitingPod<'_> {
-    /// The ways out, and the steps around them that keep the delivery of each changed object from
+    /// These ways out, and the steps around them that keep the delivery of each changed object from
     /// undoing the change.
-    pub(super) fn with_delivery_steps(&self, ways: Vec<Way<'_>>) -> Vec<SuggestedAction> {
-        // There are at most two objects, and the ways of each stand together, so it is enough to
-        // compare neighbours.
-        let mut objects: Vec<&Changed<'_>> = ways.iter().filter_map(|way| way.changed).collect();
-        objects.dedup_by(|a, b| a.name == b.name);
+    pub(super) fn with_delivery_steps(
+        &self,
+        ways: Vec<SuggestedAction>,
+        objects: &[&Changed<'_>],
+    ) -> Vec<SuggestedAction> {
         let mut around = Vec::new();
         for delivered in objects.chunk_by(|a, b| a.delivery == b.delivery) {
-            let Some(delivery) = &delivered[0].delivery else {
+            let Some(mut values) = delivered[0].delivery.clone() else {
                 continue;
             };
-            let names: Vec<&str> = delivered.iter().map(|changed| changed.delivered()).collect();
-            let mut values = delivery.values.clone();
+            let names: Vec<&str> = delivered
+                .iter()
+                .map(|changed| changed.made_by.as_ref().unwrap_or(&changed.display_name).as_str())
+                .collect();
             values["names"] = json!(names.join(" and "));
-            around.extend(self.told(delivery.tool, values).steps);
+            around.extend(self.told("delivered", values).steps);
         }
         if objects.iter().any(|changed| changed.delivery.is_none() && changed.controller.is_none())
         {
@@ -190,6 +167,6 @@ impl WaitingPod<'_> {
         }
         let (before, after): (Vec<_>, Vec<_>) =
             around.into_iter().partition(|step| step.purpose == Purpose::Before);
-        before.into_iter().chain(ways.into_iter().map(|way| way.step)).chain(after).collect()
+        [before, ways, after].concat()
     }
 }

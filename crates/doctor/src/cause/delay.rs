@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use super::{Judgement, describe, is_made_again, owner};
+use super::{Judgement, describe, maker};
 use crate::health::Health;
 use crate::report_case::state;
 use crate::span::span;
+use crate::told::merged;
 use crate::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 
@@ -35,7 +36,6 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "bound-soon": waiting.unbound_volume().is_some(),
         "has-no-volume": waiting.has_no_volume(),
         "holder": holder.map(describe),
-        "owner": holder.map(owner),
         "ends": waiting.runs_to_its_end().is_some(),
         "leaving": due.is_some(),
         "left": due
@@ -48,7 +48,7 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "attachable": waiting.is_attached(),
         "waited": span(waiting.waited().unwrap_or_default()),
     });
-    Some(waiting.told_of_node(&waiting.examined(there), "delay", more))
+    Some(waiting.told("delay", merged(waiting.examined(there).values(), more)))
 }
 
 impl<'a> WaitingPod<'a> {
@@ -81,7 +81,7 @@ impl<'a> WaitingPod<'a> {
 
     /// A pod of the same owner, of a kind that is not known, that has the volume until it ends.
     fn runs_to_its_end(&self) -> Option<&'a Pod> {
-        self.siblings().find(|other| other.template.ends && !is_made_again(other))
+        self.siblings().find(|other| other.template.ends && maker(other).is_none())
     }
 
     /// The node that is not Ready and from which Kubernetes will detach the volume by force.

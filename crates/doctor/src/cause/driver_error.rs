@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::Judgement;
-use crate::health::Health;
 use crate::messages::{self, Statement, quotable};
 use crate::told::merged;
 use crate::waiting_pod::WaitingPod;
@@ -13,24 +12,22 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let fault = waiting.fault().filter(|fault| !waiting.is_held_elsewhere(fault))?;
     let said = quotable(fault.message);
     // The attacher or the kubelet reports this, not the driver.
-    if fault.verb != DETACH && Statement::NodeWithoutDriver.is_in(fault.message) {
+    if fault.state != DETACHING && Statement::NodeWithoutDriver.is_in(fault.message) {
         return Some(waiting.told("driver-missing", json!({"there": fault.node, "said": said})));
     }
-    let is_gone = waiting.examined(fault.node).health == Health::Gone;
     let more = json!({
-        "verb": fault.verb,
+        "state": fault.state,
+        "health": waiting.examined(fault.node).health,
         "there": fault.node,
         "said": said,
         "attachment": fault.attachment.map(|found| &found.metadata.name),
-        "gone": is_gone && fault.verb == DETACH,
-        "here-again": fault.verb == DETACH && waiting.pod.node.as_deref() == Some(fault.node),
+        "here-again": waiting.pod.node.as_deref() == Some(fault.node),
     });
     let advice = match waiting.attached_elsewhere(&fault).next() {
         Some(other) => waiting.attached_to(&other.node),
         None => json!({"advice": messages::advice(fault.message, "driver-error")}),
     };
-    let name = if fault.verb == MOUNT { "mount-error" } else { "driver-error" };
-    Some(waiting.told(name, merged(more, advice)))
+    Some(waiting.told("driver-error", merged(more, advice)))
 }
 
 impl<'a> WaitingPod<'a> {
@@ -39,7 +36,7 @@ impl<'a> WaitingPod<'a> {
     /// first one yet, for example if two pods start at once (`reconcileDesiredState` in
     /// `pkg/controller/volume/attachdetach/reconciler`, which reads its own cache).
     fn is_held_elsewhere(&self, fault: &Fault<'_>) -> bool {
-        fault.verb == ATTACH
+        fault.state == ATTACHING
             && self.attached_elsewhere(fault).any(|attachment| self.stays_on(&attachment.node))
             && self.exclusive_use().is_some()
     }
@@ -51,21 +48,21 @@ impl<'a> WaitingPod<'a> {
     }
 
     fn fault(&self) -> Option<Fault<'a>> {
-        let fault = |verb, message: Option<&'a str>, attachment: Option<&'a VolumeAttachment>| {
+        let fault = |state, message: Option<&'a str>, attachment: Option<&'a VolumeAttachment>| {
             let elsewhere = attachment.map(|attachment| &attachment.node);
             Some(Fault {
-                verb,
+                state,
                 node: elsewhere.or(self.pod.node.as_ref())?,
                 message: message?,
                 attachment,
             })
         };
         let attach = |attachment: &'a VolumeAttachment| {
-            fault(ATTACH, attachment.attach_error.as_deref(), Some(attachment))
+            fault(ATTACHING, attachment.attach_error.as_deref(), Some(attachment))
         };
         // Kubernetes does not detach a volume while a pod on the node uses it.
         let detach = |attachment: &'a VolumeAttachment| {
-            fault(DETACH, attachment.detach_error.as_deref(), Some(attachment))
+            fault(DETACHING, attachment.detach_error.as_deref(), Some(attachment))
                 .filter(|_| !self.stays_on(&attachment.node))
         };
         // If the volume cannot be detached, it cannot be attached either: after a failed detach the
@@ -90,18 +87,17 @@ impl<'a> WaitingPod<'a> {
             .find_map(detach)
             .or_else(|| own.and_then(attach))
             .or_else(elsewhere)
-            .or_else(|| fault(MOUNT, self.mount_failed(), None))
-            .or_else(|| fault(ATTACH, self.said.filter(|_| is_said()), own))
+            .or_else(|| fault("mounting", self.mount_failed(), None))
+            .or_else(|| fault(ATTACHING, self.said.filter(|_| is_said()), own))
     }
 }
 
-pub(super) const ATTACH: &str = "attach";
-pub(super) const DETACH: &str = "detach";
-const MOUNT: &str = "mount";
+const ATTACHING: &str = "attaching";
+const DETACHING: &str = "detaching";
 
 /// An operation on the volume that failed.
 struct Fault<'a> {
-    verb: &'static str,
+    state: &'static str,
     node: &'a str,
     message: &'a str,
     attachment: Option<&'a VolumeAttachment>,

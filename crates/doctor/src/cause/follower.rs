@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::changed::Changed;
-use super::{Admits, Judgement, SuggestedAction, describe, kind_of, owner};
+use super::{Judgement, describe, kind_of, owner};
 use crate::messages::Statement;
 use crate::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
@@ -20,7 +20,9 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     }
     let other = waiting.other_workload()?;
     let node = waiting.examined(other.node.as_ref()?);
-    let admits = Admits::of(waiting.workload(), other.node.as_deref(), waiting);
+    let own = Changed::behind(waiting.pod, waiting);
+    let (admitted, freed) = waiting.admits(waiting.workload(), other);
+    let unselected = freed && !admitted;
     let selector = waiting
         .workload()
         .into_iter()
@@ -33,24 +35,13 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         "leader": owner(other),
         "leader-pod": other.meta.name,
         "leader-moves": waiting.may_move(kind_of(other)),
-        "admitted": admits == Admits::Yes,
-        "unselected": admits == Admits::WithoutSelector,
+        "admitted": admitted,
+        "unselected": unselected,
         "node-cordoned": node.cordoned,
     });
+    let is_patched = unselected && own.kind == Some(WorkloadKind::Deployment);
+    let name = if is_patched { "nodeselector-keeps-off" } else { "template-keeps-off" };
+    let off = own.judged(waiting, name, more.clone());
     let told = waiting.told("follower", more);
-    let steps = [waiting.off(admits, &node.name), told.steps].concat();
-    Some(Judgement { steps, ..told })
-}
-
-impl WaitingPod<'_> {
-    /// The steps that let the pod run on a node that its own template excludes.
-    fn off(&self, admits: Admits, node: &str) -> Vec<SuggestedAction> {
-        let own = Changed::behind(self.pod, self);
-        let name = match (admits, own.kind) {
-            (Admits::Yes, _) => return Vec::new(),
-            (Admits::WithoutSelector, Some(WorkloadKind::Deployment)) => "nodeselector-keeps-off",
-            _ => "template-keeps-off",
-        };
-        own.judged(self, name, json!({"there": node, "where": format!("on node {node}")})).steps
-    }
+    Some(Judgement { steps: [off.steps, told.steps].concat(), ..told })
 }

@@ -119,6 +119,19 @@ impl WaitingPod<'_> {
         );
         is_made_again && !self.used.keeps_its_node() && self.owner_pod().is_none()
     }
+
+    /// Whether the template of a workload admits the node of another pod, as it is and without its
+    /// `nodeSelector`. Where the node or the workload is not known, it does.
+    fn admits(&self, workload: Option<&Workload>, other: &Pod) -> (bool, bool) {
+        let node = other.node.as_ref().and_then(|name| self.view().node(name).found());
+        let (Some(workload), Some(node)) = (workload, node) else {
+            return (true, true);
+        };
+        let facts = self.index.facts.objects;
+        let admits = |template: &PodTemplate| Eligibility::new(template, [], facts).admits(node);
+        let free = PodTemplate { node_selector: Labels::default(), ..workload.template.clone() };
+        (admits(&workload.template), admits(&free))
+    }
 }
 
 impl Cause {
@@ -168,9 +181,9 @@ fn wanted(kind: ObjectKind, metadata: &Metadata) -> ObjectRef {
     kind.reference(&metadata.namespace, &metadata.name)
 }
 
-/// Whether a controller of Kubernetes makes another pod when this one is deleted.
-pub(super) fn is_made_again(pod: &Pod) -> bool {
-    kind_of(pod).is_some_and(|kind| kind != WorkloadKind::Pod)
+/// The kind of the workload that makes another pod when this one is deleted.
+pub(super) fn maker(pod: &Pod) -> Option<WorkloadKind> {
+    kind_of(pod).filter(|kind| *kind != WorkloadKind::Pod)
 }
 
 /// The kind of workload that made a pod, if it is known.
@@ -201,34 +214,6 @@ pub(super) fn describe(pod: &Pod) -> String {
         format!("pod {name}")
     } else {
         format!("pod {} of {kind} {name}", pod.meta.name)
-    }
-}
-
-/// Whether the template of a workload admits a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Admits {
-    /// Its pods may run there, or the node or the workload is not known.
-    Yes,
-    /// Only the `nodeSelector` excludes the node.
-    WithoutSelector,
-    /// Something other than the `nodeSelector` excludes the node.
-    No,
-}
-
-impl Admits {
-    fn of(workload: Option<&Workload>, node_name: Option<&str>, waiting: &WaitingPod<'_>) -> Self {
-        let node = node_name.and_then(|name| waiting.view().node(name).found());
-        let (Some(workload), Some(node)) = (workload, node) else {
-            return Self::Yes;
-        };
-        let facts = waiting.index.facts.objects;
-        let admits = |template: &PodTemplate| Eligibility::new(template, [], facts).admits(node);
-        let free = PodTemplate { node_selector: Labels::default(), ..workload.template.clone() };
-        match (admits(&workload.template), admits(&free)) {
-            (true, _) => Self::Yes,
-            (false, true) => Self::WithoutSelector,
-            (false, false) => Self::No,
-        }
     }
 }
 

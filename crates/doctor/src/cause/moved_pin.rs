@@ -3,9 +3,7 @@
 //! This resembles `rollout-overlap`, but strategy and placement looked safe: each revision is
 //! pinned to one node, and the two nodes differ.
 
-use serde_json::json;
-
-use super::{Judgement, describe};
+use super::Judgement;
 use crate::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 
@@ -19,10 +17,5 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     if new == node || eligibility.admits(left) {
         return None;
     }
-    let more = json!({
-        "rolled-out": waiting.rolled_out(),
-        "holder": describe(old),
-        "holder-node": node,
-    });
-    Some(Judgement { steps: waiting.end_rollout(old), ..waiting.told("moved-pin", more) })
+    Some(waiting.stuck_rollout("moved-pin", old))
 }

@@ -88,11 +88,6 @@ impl<'a> WaitingPod<'a> {
             .map(|set| wanted(ObjectKind::Workload(set.kind), &set.metadata))
     }
 
-    /// The newest of them.
-    fn right_revision(&self) -> Option<ObjectRef> {
-        self.right_revisions().max_by_key(|set| self.revision(set))
-    }
-
     /// The rules that keep pods apart and hold the pod off.
     fn rules_apart(&self) -> BTreeSet<&'a str> {
         let PodTemplate { anti_affinity, spread, .. } = &self.pod.template;
@@ -114,19 +109,13 @@ impl<'a> WaitingPod<'a> {
             _ if !is_off && keys.is_empty() => "make-room",
             _ if !is_off => "kept-apart",
             Some(true) => "template-is-right",
-            _ => match self.right_revision() {
-                Some(set) => {
-                    let which = "the newest revision that lets its pods be where the volume is";
-                    let cost = "All other changes since then are undone too.";
-                    let ways = self.undo(&set, &changed, [which, cost]);
-                    return self.resumed(&changed, ways);
-                }
+            _ => match self.right_revisions().max_by_key(|set| self.revision(set)) {
+                Some(set) => return self.resumed(&changed, self.undo(&set, &changed, true)),
                 None => "template-keeps-off",
             },
         };
         let is_about_nodes = keys.iter().all(|key| *key == HOSTNAME);
         let more = json!({
-            "where": "where the volume is",
             "keys": keys,
             "node-helps": is_about_nodes && !keeps_its_node,
             "on-one-machine": keeps_its_node,

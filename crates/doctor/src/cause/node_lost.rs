@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{Judgement, describe};
 use crate::health::{Examined, Health};
+use crate::told::merged;
 use crate::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 
@@ -45,7 +46,7 @@ impl WaitingPod<'_> {
                 "last": is_gone || node.out_of_service,
                 "owner": owner,
             });
-            self.told_of_node(node, part, more)
+            self.told(part, merged(node.values(), more))
         };
         let mut judgement = told(name, staying.clone().next());
         judgement.steps.extend(staying.flat_map(|pod| told("pod-stays", Some(pod)).steps));

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::changed::{self, Changed, Way};
+use super::changed::Changed;
 use super::{Judgement, Purpose, SuggestedAction, describe, kind_of, reference};
 use crate::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
@@ -17,14 +17,7 @@ use engine::remedy;
 use engine::rules::codes;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
-    let old = waiting.old_pod()?;
-    let more = json!({
-        "rolled-out": waiting.rolled_out(),
-        "holder": describe(old),
-        "holder-node": old.node,
-    });
-    let told = waiting.told("rollout-overlap", more);
-    Some(Judgement { steps: waiting.end_rollout(old), ..told })
+    waiting.old_pod().map(|old| waiting.stuck_rollout("rollout-overlap", old))
 }
 
 impl<'a> WaitingPod<'a> {
@@ -65,22 +58,25 @@ impl<'a> WaitingPod<'a> {
             .find(|other| self.workload_of(other).and_then(owner_of_revision) == Some(own))
     }
 
-    /// The steps against a rollout that cannot end: take it back, or have the old pod stopped first.
-    pub(super) fn end_rollout(&self, old: &Pod) -> Vec<SuggestedAction> {
+    /// The judgement with this name about a rollout that cannot end while the old pod has the volume.
+    /// The steps take it back, or have the old pod stopped first.
+    pub(super) fn stuck_rollout(&self, name: &str, old: &Pod) -> Judgement {
+        let more = json!({
+            "rolled-out": self.rolled_out(),
+            "holder": describe(old),
+            "holder-node": old.node,
+        });
         let changed = Changed::behind(self.pod, self);
-        if changed.kind != Some(WorkloadKind::Deployment) {
-            return self.of_another_controller(&changed);
-        }
-        let ways = replica_set(old)
-            .map(|set| {
-                let cost =
-                    "The next rollout ends in the same way until one of the following is done.";
-                self.undo(&set, &changed, ["the revision that runs", cost])
-            })
-            .into_iter()
-            .flatten()
-            .chain(self.other_strategies(&changed).unwrap_or_default());
-        self.resumed(&changed, ways.collect())
+        let steps = if changed.kind == Some(WorkloadKind::Deployment) {
+            let ways = replica_set(old)
+                .into_iter()
+                .flat_map(|set| self.undo(&set, &changed, false))
+                .chain(self.other_strategies(&changed).unwrap_or_default());
+            self.resumed(&changed, ways.collect())
+        } else {
+            changed.told(self, "rollout-of-another", more.clone()).steps
+        };
+        Judgement { steps, ..self.told(name, more) }
     }
 
     /// The ways out with the steps around them, also the one without which nothing changes what a
@@ -88,9 +84,11 @@ impl<'a> WaitingPod<'a> {
     pub(super) fn resumed(
         &self,
         changed: &Changed<'_>,
-        ways: Vec<Way<'_>>,
+        ways: Vec<SuggestedAction>,
     ) -> Vec<SuggestedAction> {
-        let mut steps = self.with_delivery_steps(ways);
+        // Without a way out, nothing is changed that a delivery could undo.
+        let objects = if ways.is_empty() { &[][..] } else { &[changed] };
+        let mut steps = self.with_delivery_steps(ways, objects);
         if self.workload().is_some_and(|workload| workload.paused) {
             // If the manifest pauses the Deployment, its delivery would pause it again and must be
             // suspended first.
@@ -109,23 +107,23 @@ impl<'a> WaitingPod<'a> {
         document["metadata"]["annotations"][REVISION].as_str()?.parse().ok()
     }
 
-    /// Rolls back to the revision of this ReplicaSet, called `which`, at a further cost. Without a
+    /// Rolls back to the revision of this ReplicaSet: the one that runs, or one that is right. Without a
     /// revision number, kubectl chooses the second newest revision. If several rollouts are stuck, that
     /// revision is stuck as well, and the next undo returns to the newest one (`deploymentRevision` in
     /// `pkg/polymorphichelpers/rollback.go`).
-    pub(super) fn undo<'c>(
+    pub(super) fn undo(
         &self,
         replica_set: &ObjectRef,
-        changed: &'c Changed<'_>,
-        [which, cost]: [&str; 2],
-    ) -> Vec<Way<'c>> {
+        changed: &Changed<'_>,
+        is_right: bool,
+    ) -> Vec<SuggestedAction> {
         let number = self.revision(replica_set);
-        let more = json!({"number": number, "set": replica_set.name, "which": which, "cost": cost});
-        changed.ways(changed.told(self, "undo", more).steps)
+        let more = json!({"number": number, "set": replica_set.name, "right": is_right});
+        changed.told(self, "undo", more).steps
     }
 
     /// The strategies that stop the old pod first.
-    fn other_strategies<'c>(&self, changed: &'c Changed<'_>) -> Option<Vec<Way<'c>>> {
+    fn other_strategies(&self, changed: &Changed<'_>) -> Option<Vec<SuggestedAction>> {
         let workload = self.workload()?;
         let document = self.document(&reference(self.pod)?)?;
         let ways = ["recreate", "zero-surge"]
@@ -135,18 +133,9 @@ impl<'a> WaitingPod<'a> {
             .filter_map(|remedy| {
                 let patch = serde_json::to_string(&remedy.patch(workload, document, None)?).ok()?;
                 let more = json!({"patch": patch, "cost": remedy.cost});
-                Some(changed.ways(changed.told(self, "another-strategy", more).steps))
+                Some(changed.told(self, "another-strategy", more).steps)
             });
         Some(ways.flatten().collect())
-    }
-
-    /// The steps for another controller that rolls out ReplicaSets. `status.abort` takes Argo's Rollout
-    /// back (`kubectl argo rollouts abort`): its pods are those of the previous revision again, and its
-    /// template stays unchanged.
-    fn of_another_controller(&self, changed: &Changed<'_>) -> Vec<SuggestedAction> {
-        let is_rollout = self.workload().and_then(changed::rollout).is_some();
-        let name = if is_rollout { "rollout-of-argo" } else { "rollout-of-another" };
-        changed.told(self, name, json!({"rolled-out": self.rolled_out()})).steps
     }
 }
 

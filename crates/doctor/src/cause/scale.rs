@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::kind_of;
+use super::{describe, kind_of};
 use crate::waiting_pod::WaitingPod;
 use engine::model::live_pod::Pod;
 use engine::model::workload::WorkloadKind;
@@ -33,8 +33,9 @@ impl<'a> WaitingPod<'a> {
         if removes_none || given_up.len() > 1 { given_up } else { Vec::new() }
     }
 
-    /// The values of steps that leave one pod: the one that is left, and those that run and stop.
-    pub(super) fn to_one(&self) -> Value {
+    /// The values of the steps that leave one pod, while `other` has the volume: the pod that is left, and
+    /// those that run and stop.
+    pub(super) fn to_one(&self, other: &Pod) -> Value {
         let last = self.remaining(self.pod, 1).concat();
         let mut running: Vec<&str> = self
             .of_its_workload(self.pod)
@@ -45,6 +46,8 @@ impl<'a> WaitingPod<'a> {
             running.clear();
         }
         json!({
+            "holder": describe(other),
+            "holder-node": other.node,
             "blocked": self.blocked(self.pod, 1),
             "last": last,
             "stopping": running,

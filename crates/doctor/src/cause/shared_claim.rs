@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::changed::{Changed, Way};
-use super::{Admits, Judgement, describe, reference};
+use super::changed::Changed;
+use super::{Judgement, SuggestedAction, describe, reference};
 use crate::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
 use engine::model::Text;
 use engine::model::autoscaler::Autoscaler;
 use engine::model::live_pod::Pod;
 use engine::model::pod::HOSTNAME;
-use engine::model::workload::{Workload, WorkloadKind};
+use engine::model::workload::WorkloadKind;
 
 pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     let other = waiting.other_workload()?;
@@ -19,56 +19,48 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
     // The claim and its data are deleted together with the pod that owns the claim.
     let owner = waiting.owner_pod();
     let owns = |pod: &Pod| owner.is_some_and(|owner| pod.meta.name == owner);
-    let mut ways = Vec::new();
-    if !owns(waiting.pod) {
-        ways.extend(waiting.stop(waiting.pod, &own, &theirs));
+    let stopped = |pod: &Pod, changed: &Changed<'_>, rival: &Changed<'_>| {
+        if owns(pod) { Vec::new() } else { waiting.stop(pod, changed, rival) }
+    };
+    let stop = stopped(waiting.pod, &own, &theirs);
+    let together = waiting.together(other, &own, &theirs);
+    let stop_theirs = stopped(other, &theirs, &own);
+    // The delivery of a CronJob does not restore the Job that a way out deletes.
+    let is_changed = |changed: &Changed<'_>, ways: &[SuggestedAction]| {
+        !ways.is_empty() && changed.kind != Some(WorkloadKind::CronJob)
+    };
+    let mut objects = Vec::new();
+    if is_changed(&own, &stop) || together.is_some() {
+        objects.push(&own);
     }
-    ways.extend(waiting.together(other, &own, &theirs).unwrap_or_default());
-    if !owns(other) {
-        ways.extend(waiting.stop(other, &theirs, &own));
+    if is_changed(&theirs, &stop_theirs) && own.name != theirs.name {
+        objects.push(&theirs);
     }
-    let mut steps = waiting.with_delivery_steps(ways);
+    let ways = [stop, together.unwrap_or_default(), stop_theirs].concat();
+    let mut steps = waiting.with_delivery_steps(ways, &objects);
     for changed in [&own, &theirs] {
-        if changed.kind.is_none() && !changed.scales() {
-            steps.extend(changed.told(waiting, "owner-unknown", Value::Null).steps);
-        }
+        steps.extend(changed.told(waiting, "owner-unknown", Value::Null).steps);
     }
-    match owner {
-        Some(owner) => {
-            let loser = if owns(other) { &own } else { &theirs };
-            steps.extend(loser.told(waiting, "claim-of-pod", json!({ "owner": owner })).steps);
-        }
-        None => steps.extend(waiting.told("another-storage", Value::Null).steps),
-    }
-    let more = json!({"holder": describe(other), "holder-node": other.node});
-    Some(Judgement { steps, ..waiting.told("shared-claim", more) })
+    let more = json!({"holder": describe(other), "holder-node": other.node, "owner": owner});
+    let loser = if owns(other) { &own } else { &theirs };
+    let told = loser.told(waiting, "shared-claim", more);
+    steps.extend(told.steps);
+    Some(Judgement { steps, ..told })
 }
 
 impl<'a> WaitingPod<'a> {
     /// The way out that stops the pods of a workload, if it is known what its owner does then. KEDA
     /// writes an autoscaler from a ScaledObject but, unlike an autoscaler, also scales up from 0.
-    fn stop<'c>(&self, pod: &Pod, changed: &'c Changed<'_>, rival: &Changed<'_>) -> Vec<Way<'c>> {
-        let scaled_object = self.scaled_object_of(pod);
-        let name = match changed.kind {
-            _ if scaled_object.is_some() => "stop-scaled-object",
-            _ if changed.scales() => "stop-pods",
-            Some(WorkloadKind::Job) => "stop-job",
-            Some(WorkloadKind::CronJob) => "stop-run",
-            Some(WorkloadKind::Pod) if pod.meta.controller.is_none() => "stop-pod",
-            _ => return Vec::new(),
-        };
+    fn stop(&self, pod: &Pod, changed: &Changed<'_>, rival: &Changed<'_>) -> Vec<SuggestedAction> {
         let more = json!({
             "rival": rival.display_name,
             "runs": pod.meta.name != self.pod.meta.name,
-            "scaled-object": scaled_object,
+            "scaled-object": self.scaled_object_of(pod),
             "blocked": self.blocked(pod, 0),
+            "bare": pod.meta.controller.is_none(),
             "run": WaitingPod::target_of(pod),
         });
-        let mut ways = changed.ways(changed.told(self, name, more).steps);
-        if name == "stop-run" {
-            ways.iter_mut().for_each(|way| way.changed = None);
-        }
-        ways
+        changed.told(self, "stop", more).steps
     }
 
     /// The ScaledObject of KEDA that scales the workload of a pod.
@@ -79,20 +71,25 @@ impl<'a> WaitingPod<'a> {
 
     /// The way out that adds affinity: the pods of the waiting workload follow those that have the
     /// volume.
-    fn together<'c>(
+    fn together(
         &self,
         other: &Pod,
-        own: &'c Changed<'_>,
+        own: &Changed<'_>,
         theirs: &Changed<'_>,
-    ) -> Option<Vec<Way<'c>>> {
-        let already = !own.workload?.template.affinity.is_empty();
+    ) -> Option<Vec<SuggestedAction>> {
+        let workload = own.workload?;
         let for_one_pod = matches!(self.used.attach_constraint, AttachConstraint::SinglePod)
             || self.refuses_second_mount();
-        if already || for_one_pod || !replaces(own.kind?) {
-            return None;
-        }
-        let admits = Admits::of(own.workload, other.node.as_deref(), self);
-        if admits == Admits::No {
+        // Whether pods of a changed template replace the waiting ones. A StatefulSet does not replace
+        // a pod that is not ready (`processReplica` in
+        // `pkg/controller/statefulset/stateful_set_control.go`), and a CronJob waits for the Job that
+        // runs: that one must be deleted first. A Job keeps the template with which it was created.
+        let is_replaced = matches!(
+            workload.kind,
+            WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::CronJob
+        );
+        let (admitted, freed) = self.admits(own.workload, other);
+        if for_one_pod || !is_replaced || !freed || !workload.template.affinity.is_empty() {
             return None;
         }
         let affinity = json!({"podAffinity": {
@@ -101,26 +98,26 @@ impl<'a> WaitingPod<'a> {
                 "topologyKey": HOSTNAME,
             }],
         }});
-        let pods = own.kind?.pod_spec_path().rsplit('.');
         let mut spec = json!({ "affinity": affinity });
-        let unselected = admits == Admits::WithoutSelector;
-        if unselected {
+        if !admitted {
             spec["nodeSelector"] = Value::Null;
         }
+        let pods = workload.kind.pod_spec_path().rsplit('.');
         let mut patch = pods.fold(spec, |inner, field| json!({ field: inner }));
-        let recreate = own.workload.is_some_and(surges);
-        if recreate {
+        // Whether a rollout starts a new pod before it stops an old one.
+        let surges = workload.kind == WorkloadKind::Deployment
+            && workload.strategy.room(workload.replicas).is_some_and(|room| room.surge > 0);
+        if surges {
             // Without this, a new pod could follow another pod than the old one did.
             patch["spec"]["strategy"] = json!({"type": "Recreate", "rollingUpdate": null});
         }
         let more = json!({
             "patch": patch,
-            "run": WaitingPod::target_of(self.pod),
             "theirs": theirs.display_name,
-            "unselected": unselected,
-            "recreate": recreate,
+            "unselected": !admitted,
+            "recreate": surges,
         });
-        Some(own.ways(own.told(self, "together", more).steps))
+        Some(own.told(self, "together", more).steps)
     }
 
     /// A label selector for the pods that have the volume. It must still match after the next upgrade:
@@ -133,24 +130,10 @@ impl<'a> WaitingPod<'a> {
                 document.pointer("/spec/selector").cloned()
             }
             WorkloadKind::Pod => {
-                let labels = &self.workload_of(other)?.template.labels;
+                let labels = &theirs.workload?.template.labels;
                 (!labels.is_empty()).then(|| json!({"matchLabels": labels}))
             }
             _ => None,
         }
     }
-}
-
-/// Whether a rollout starts a new pod before it stops an old one.
-fn surges(workload: &Workload) -> bool {
-    workload.kind == WorkloadKind::Deployment
-        && workload.strategy.room(workload.replicas).is_some_and(|room| room.surge > 0)
-}
-
-/// Whether pods of a changed template replace the waiting ones. A StatefulSet does not replace a pod
-/// that is not ready (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and
-/// a CronJob waits for the Job that runs: that one must be deleted first. A Job keeps the template
-/// with which it was created.
-const fn replaces(kind: WorkloadKind) -> bool {
-    matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::CronJob)
 }

@@ -5,9 +5,9 @@
 use serde_json::{Value, json};
 
 use super::delay::{FORCED, SLOW};
-use super::driver_error::{ATTACH, DETACH};
 use super::{Judgement, describe};
 use crate::health::Health;
+use crate::report_case::state;
 use crate::span::span;
 use crate::waiting_pod::WaitingPod;
 use engine::model::volume_attachment::VolumeAttachment;
@@ -32,10 +32,9 @@ pub(super) fn judge(waiting: &WaitingPod<'_>) -> Option<Judgement> {
         .chain(waiting.own_attachment())
         .find_map(|attachment| Some((attachment, waiting.silent(attachment)?)));
     if let Some((attachment, for_seconds)) = silent {
-        let is_leaving = attachment.metadata.is_being_deleted();
         let more = json!({
             "since": span(for_seconds),
-            "verb": if is_leaving { DETACH } else { ATTACH },
+            "state": state(attachment),
             "there": attachment.node,
             "attachment": attachment.metadata.name,
         });
@@ -62,7 +61,7 @@ impl WaitingPod<'_> {
             Health::NotReady if waited > FORCED => "stalled-unready",
             _ => return None,
         };
-        Some(self.told_of_node(&examined, name, Value::Null))
+        Some(self.told(name, examined.values()))
     }
 
     /// The number of seconds for which the driver has reported nothing of the attachment, if that is

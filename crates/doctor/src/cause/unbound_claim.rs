@@ -50,16 +50,13 @@ impl WaitingPod<'_> {
             return None;
         }
         let event = warning.or_else(|| self.claim_event(|_| true)).filter(|_| no_place.is_none());
-        let reporter = event.map(Event::reporter);
         let said = no_place.or(event.map(|event| event.message.as_str()));
-        let advice = said.and_then(|said| messages::advice(said, "unbound-claim"));
         let more = json!({
-            "reporter": no_place.map_or(reporter, |_| Some("The scheduler")),
+            "reporter": event.map(Event::reporter),
             "words": said.map(quoted),
             "class": self.class().map(|class| format!(" Its StorageClass is {class}.")),
-            "provisioned": no_place.is_none(),
-            "advice": advice,
-            "silent": said.is_none(),
+            "no-place": no_place.is_some(),
+            "advice": said.and_then(|said| messages::advice(said, "unbound-claim")),
             "source-kind": found.data_source().map(|source| &source.kind),
         });
         Some(self.told("unbound-claim", more))

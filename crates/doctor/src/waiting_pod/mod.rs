@@ -387,14 +387,6 @@ impl<'a> WaitingPod<'a> {
             && self.index.facts.observed.has_read("volumeattachments")
     }
 
-    /// The name of the driver for sentences.
-    pub(super) fn driver(&self) -> &str {
-        match self.used.driver.as_str() {
-            "" => "the driver",
-            driver => driver,
-        }
-    }
-
     /// The attachment to the pod's own node.
     pub(super) fn own_attachment(&self) -> Option<&'a VolumeAttachment> {
         self.attachments
