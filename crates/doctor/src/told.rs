@@ -65,6 +65,8 @@ impl WaitingPod<'_> {
             "namespace": self.pod.meta.namespace,
             "pod": self.pod.meta.name,
             "claim": self.claim,
+            "class": self.class(),
+            "classless": self.class() == Some(""),
             "volume": self.volume,
             "node": self.pod.node,
             "driver": self.used.driver,

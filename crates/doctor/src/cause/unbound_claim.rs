@@ -54,7 +54,6 @@ impl WaitingPod<'_> {
         let more = json!({
             "reporter": event.map(Event::reporter),
             "words": said.map(quoted),
-            "class": self.class().map(|class| format!(" Its StorageClass is {class}.")),
             "no-place": no_place.is_some(),
             "advice": said.and_then(|said| messages::advice(said, "unbound-claim")),
             "source-kind": found.data_source().map(|source| &source.kind),
