@@ -66,8 +66,8 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The review as serde_json writes it, and again with the objects before their kind, so that
-/// serde_json reads all of it. `None` if there is no object to move.
+/// The review as serde_json writes it, and again with the objects before their kind. `None` if there
+/// is no object to move.
 pub(super) fn both_ways(bytes: &[u8]) -> Option<[Vec<u8>; 2]> {
     let mut review: Value = serde_json::from_slice(bytes).ok()?;
     let first = review.to_string().into_bytes();

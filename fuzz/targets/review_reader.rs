@@ -7,7 +7,7 @@ use webhook::admission::{Received, Submitted};
 use super::review::both_ways;
 
 /// For any bytes, the result is a sentence, or they are a review whose brackets match. The result
-/// does not depend on the reader.
+/// does not depend on the object's place in the JSON.
 pub fn run(bytes: &[u8]) {
     match Received::read(bytes, Timestamp::UNIX_EPOCH) {
         Ok(received) => {

@@ -163,11 +163,6 @@ impl ObjectKind {
         self.deserialize(Bounded(&mut json, room))
     }
 
-    /// As [`Self::read`], for an object inside other JSON.
-    pub fn within<'de>(self, room: &ListRoom) -> impl DeserializeSeed<'de, Value = Object> {
-        Bounded(self, room)
-    }
-
     /// A reference to an object of this kind in a namespace.
     pub fn reference(self, namespace: &str, name: &str) -> ObjectRef {
         ObjectRef {

@@ -23,12 +23,12 @@ const MOST_VALUES: usize = 100_000;
 
 impl Document for Received<'_> {
     fn object(&self) -> Option<&Value> {
-        let [object, _] = self.request.documents();
+        let [object, _] = self.request.documents;
         self.tree.get_or_init(|| pruned(object?, &LEFT_OUT).ok()).as_ref()
     }
 
     fn changes_template(&self) -> bool {
-        match self.request.documents().map(template) {
+        match self.request.documents.map(template) {
             [Ok(new), Ok(old)] => !same(new, old),
             _ => true,
         }

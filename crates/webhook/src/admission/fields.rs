@@ -50,33 +50,6 @@ impl<const N: usize> Fields<'_, N> {
     }
 }
 
-/// Reads an object, or `None` for `null`.
-pub(super) struct OrNull<S>(pub(super) S);
-
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for OrNull<S> {
-    type Value = Option<S::Value>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_option(self)
-    }
-}
-
-impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for OrNull<S> {
-    type Value = Option<S::Value>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
-    }
-
-    fn visit_none<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        self.0.deserialize(deserializer).map(Some)
-    }
-}
-
 impl<'de, const N: usize> Visitor<'de> for Fields<'_, N> {
     type Value = Found<'de, N>;
 

@@ -1,8 +1,8 @@
 //! Turns the bytes of an AdmissionReview into the bytes of its answer.
 //!
-//! The objects of a review are read in place as their kind, straight into the facts that decide. If
-//! that fails, the fields of the review are found as they are written, and then its objects are
-//! read. An object becomes a tree only if serde refuses it, or for a repair.
+//! The fields of a review are found as they are written. Then its objects are read as their kind,
+//! straight into the facts that decide. An object becomes a tree only if serde refuses it, or for a
+//! repair.
 
 mod document;
 mod fields;
@@ -231,7 +231,7 @@ impl<'a> Received<'a> {
         let request = &self.request;
         let is_update = request.operation == Operation::Update;
         let kind = request.target.workload().filter(|_| is_update)?;
-        let [object, old_object] = request.documents();
+        let [object, old_object] = request.documents;
         Some(Update {
             kind,
             namespace: &request.namespace,

@@ -1,14 +1,13 @@
 //! Reads AdmissionReviews.
 
 use std::fmt;
-use std::sync::OnceLock;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::document;
-use super::fields::{Fields, Found, Name, OrNull, in_any_case};
+use super::fields::{Fields, Found, Name, in_any_case};
 use engine::model::de::{at_most, name, nullable};
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
@@ -126,11 +125,8 @@ pub(super) struct Request<'a> {
     pub(super) user: Text,
     pub(super) name: Text,
     pub(super) namespace: Text,
-    /// The whole text of the review.
-    body: &'a str,
-    /// The fields as they are written, without the objects that were read in place.
-    fields: Found<'a, 11>,
-    documents: OnceLock<[Option<&'a RawValue>; 2]>,
+    /// The object and the object before an update, as they are written.
+    pub(super) documents: [Option<&'a RawValue>; 2],
 }
 
 /// The subject of a request, by its `kind`, `resource` and `subResource`.
@@ -185,8 +181,7 @@ impl Target {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a review, with its objects in place. If that fails, for example because a field
-    /// occurs twice, it starts again: first the fields as they are written, then the objects.
+    /// Reads a review: first its fields as they are written, then the objects as their kind.
     ///
     /// # Errors
     /// Fails if not even a uid can be read.
@@ -194,14 +189,10 @@ impl<'a> Request<'a> {
         let text = str::from_utf8(body)
             .map_err(serde_json::Error::custom)
             .map_err(MalformedReview::NotJson)?;
-        // An error may quote all of the text, so it is dropped before the next one is made.
-        let envelope = Envelope::read(text, Some(&room_for(text.len())))
-            .ok()
-            .map_or_else(|| Envelope::read(text, None), Ok)
-            .map_err(MalformedReview::NotJson)?;
-        let mut request = envelope.request.ok_or(MalformedReview::NoRequest)?;
-        request.body = text;
-        let uid: Text = value(request.fields[0]).map_err(MalformedReview::NotJson)?;
+        let envelope = Envelope::read(text).map_err(MalformedReview::NotJson)?;
+        let RequestFields(fields) = envelope.request.ok_or(MalformedReview::NoRequest)?;
+        let [uid, ..] = fields;
+        let uid: Text = value(uid).map_err(MalformedReview::NotJson)?;
         match uid.len() {
             0 => return Err(MalformedReview::NoUid),
             1..=LONGEST_UID => {}
@@ -211,86 +202,66 @@ impl<'a> Request<'a> {
             .and_then(|version| Ok((version, value::<Text>(envelope.kind)?)));
         let read = match version_and_kind {
             Ok((api_version, kind)) if api_version == API_VERSION && kind == "AdmissionReview" => {
-                request.read_rest()
+                Self::of(fields, text.len())
             }
             Ok((api_version, kind)) => Err(other_version(&api_version, &kind)),
             Err(error) => Err(not_checked("request", &error)),
         };
-        Ok(match read {
-            Ok(()) => Self { uid, ..request },
-            Err(problem) => Self { uid, problem: Some(problem), ..Self::default() },
-        })
+        let request =
+            read.unwrap_or_else(|problem| Self { problem: Some(problem), ..Self::default() });
+        Ok(Self { uid, ..request })
     }
 
-    /// Reads the fields, and the objects unless they were read in place; an error is a sentence.
-    fn read_rest(&mut self) -> Result<(), String> {
-        self.read_fields().map_err(|error| not_checked("request", &error))?;
-        if self.fields[OBJECT].or(self.fields[OLD_OBJECT]).is_some() {
-            self.read_objects().map_err(|error| not_checked("object", &error))?;
-        }
-        self.complete();
-        Ok(())
+    /// The request with these fields in a body of this length; an error is a sentence.
+    fn of(fields: Found<'a, 11>, body: usize) -> Result<Self, String> {
+        let mut request =
+            Self::without_objects(fields).map_err(|error| not_checked("request", &error))?;
+        request.read_objects(room_for(body)).map_err(|error| not_checked("object", &error))?;
+        request.complete();
+        Ok(request)
     }
 
     /// Reads the fields apart from the objects.
-    fn read_fields(&mut self) -> serde_json::Result<()> {
-        let [_, _, _, _, name, namespace, operation, user, _, _, dry_run] = self.fields;
+    fn without_objects(fields: Found<'a, 11>) -> serde_json::Result<Self> {
+        let [
+            _,
+            kind,
+            resource,
+            sub_resource,
+            name,
+            namespace,
+            operation,
+            user,
+            object,
+            old_object,
+            dry_run,
+        ] = fields;
         let [user] = Fields(&["username"], in_any_case).find_in(user)?;
-        self.read_target()?;
-        self.operation = Operation::from_word(&value::<Text>(operation)?);
-        self.dry_run = value(dry_run)?;
-        self.user = value::<User>(user)?.0;
-        self.name = value::<Name253>(name)?.0;
-        self.namespace = value::<Name253>(namespace)?.0;
-        Ok(())
+        Ok(Self {
+            target: Target::read(kind, resource, sub_resource)?,
+            operation: Operation::from_word(&value::<Text>(operation)?),
+            dry_run: value(dry_run)?,
+            user: value::<User>(user)?.0,
+            name: value::<Name253>(name)?.0,
+            namespace: value::<Name253>(namespace)?.0,
+            documents: [object, old_object].map(|json| json.filter(|json| json.get() != "null")),
+            ..Self::default()
+        })
     }
 
-    /// Reads the subject, unless it was read before.
-    fn read_target(&mut self) -> serde_json::Result<()> {
-        if self.target.kind_name.is_empty() {
-            let [_, kind, resource, sub_resource, ..] = self.fields;
-            self.target = Target::read(kind, resource, sub_resource)?;
-        }
-        Ok(())
-    }
-
-    /// Reads the objects from the text as their kind; both share the room.
-    fn read_objects(&mut self) -> serde_json::Result<()> {
+    /// Reads the objects as their kind; both take their lists from the room.
+    fn read_objects(&mut self, mut room: ListRoom) -> serde_json::Result<()> {
         let Some(kind) = self.target.read_as() else {
             return Ok(());
         };
-        let documents = *self.documents.get_or_init(|| documents(&self.fields));
-        let mut room = room_for(self.body.len());
-        for (field, json) in [OBJECT, OLD_OBJECT].into_iter().zip(documents) {
-            let object = json.map(|json| object(kind, json, &mut room)).transpose()?;
-            self.set(field, object, &room);
-        }
+        let [object, old_object] = self.documents;
+        self.object = read_object(kind, object, &mut room)?;
+        self.is_cut = room.is_short();
+        // An old object that is cut does not show which faults existed before the update. The new
+        // object is then judged as if it were created.
+        self.old_object =
+            read_object(kind, old_object, &mut room)?.filter(|_| self.is_cut || !room.is_short());
         Ok(())
-    }
-
-    /// Sets an object that has taken its lists from the room.
-    fn set(&mut self, field: usize, object: Option<Object>, room: &ListRoom) {
-        let object = object.map(Box::new);
-        if field == OBJECT {
-            self.object = object;
-            self.is_cut = room.is_short();
-        } else if self.is_cut || !room.is_short() {
-            // An old object that is cut does not show which faults existed before the update. The
-            // new object is then judged as if it were created.
-            self.old_object = object;
-        }
-    }
-
-    /// The object and the object before an update, as they are written. If the objects were read in
-    /// place, the first call looks for them in the body.
-    pub(super) fn documents(&self) -> [Option<&'a RawValue>; 2] {
-        *self.documents.get_or_init(|| {
-            let request = Envelope::read(self.body, None)
-                .ok()
-                .and_then(|envelope| envelope.request)
-                .unwrap_or_default();
-            documents(&request.fields)
-        })
     }
 
     /// The reference to the object under review.
@@ -327,11 +298,6 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The object and the object before an update among these fields.
-fn documents<'a>(fields: &Found<'a, 11>) -> [Option<&'a RawValue>; 2] {
-    [OBJECT, OLD_OBJECT].map(|at| fields[at].filter(|json| json.get() != "null"))
-}
-
 /// The room for the lists of the objects in a body of this length.
 fn room_for(body: usize) -> ListRoom {
     ListRoom::new(if body > LARGE { LARGE_ROOM } else { LEAST_ROOM + body })
@@ -339,62 +305,43 @@ fn room_for(body: usize) -> ListRoom {
 
 /// Reads an object as its kind. If serde refuses it, for example because a field occurs twice, it
 /// is read from a tree, in which the last field counts.
-fn object(kind: ObjectKind, json: &RawValue, room: &mut ListRoom) -> serde_json::Result<Object> {
-    let attempt = room.clone();
-    match kind.read(json.get(), &attempt) {
-        Ok(object) => {
-            *room = attempt;
-            Ok(object)
-        }
-        Err(error) => {
-            let Ok(tree) = document::tree(json) else {
-                return Err(error);
-            };
-            kind.read(&tree.to_string(), room).map_err(|_| error)
-        }
-    }
+fn read_object(
+    kind: ObjectKind,
+    json: Option<&RawValue>,
+    room: &mut ListRoom,
+) -> serde_json::Result<Option<Box<Object>>> {
+    let Some(json) = json else {
+        return Ok(None);
+    };
+    let before = room.clone();
+    let object = kind.read(json.get(), room).or_else(|error| {
+        *room = before;
+        document::tree(json).and_then(|tree| kind.read(&tree.to_string(), room)).map_err(|_| error)
+    })?;
+    Ok(Some(Box::new(object)))
 }
 
-const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "request"];
-/// The fields of a request, in the order in which API servers write them.
-const REQUEST: [&str; 11] = [
-    "uid",
-    "kind",
-    "resource",
-    "subResource",
-    "name",
-    "namespace",
-    "operation",
-    "userInfo",
-    "object",
-    "oldObject",
-    "dryRun",
-];
-const OBJECT: usize = 8;
-const OLD_OBJECT: usize = 9;
-
-/// The fields of a review: `apiVersion` and `kind` as they are written, and its request.
+/// The fields of a review, as they are written.
 #[derive(Default)]
 struct Envelope<'a> {
     api_version: Option<&'a RawValue>,
     kind: Option<&'a RawValue>,
-    request: Option<Request<'a>>,
+    request: Option<RequestFields<'a>>,
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the text in one pass. Of two equal keys the last counts. With a room, the objects of
-    /// the first request are read in place, which fails unless its fields come in the order of
-    /// `REQUEST`.
-    fn read(text: &'a str, room: Option<&ListRoom>) -> serde_json::Result<Self> {
+    /// Finds the fields of a review and of its request in one pass, so that an error has its place
+    /// in the whole text. Of two equal keys the last counts; `null` has no fields.
+    fn read(text: &'a str) -> serde_json::Result<Self> {
         let mut json = serde_json::Deserializer::from_str(text);
-        let envelope = json.deserialize_any(Review(room))?;
+        let envelope = json.deserialize_any(EnvelopeVisitor)?;
         json.end().map(|()| envelope)
     }
 }
 
-struct Review<'r>(Option<&'r ListRoom>);
+struct EnvelopeVisitor;
 
-impl<'de> Visitor<'de> for Review<'_> {
+impl<'de> Visitor<'de> for EnvelopeVisitor {
     type Value = Envelope<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -405,17 +352,14 @@ impl<'de> Visitor<'de> for Review<'_> {
         Ok(Envelope::default())
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = Envelope::default();
-        while let Some(at) = map.next_key_seed(Name(&ENVELOPE, in_any_case))? {
+        let names = ["apiVersion", "kind", "request"];
+        while let Some(at) = map.next_key_seed(Name(&names, in_any_case))? {
             match at {
                 Some(0) => found.api_version = Some(map.next_value()?),
                 Some(1) => found.kind = Some(map.next_value()?),
-                Some(_) => {
-                    // A second request would find less room, so it is read as it is written.
-                    let request = RequestFields(self.0.take());
-                    found.request = map.next_value_seed(OrNull(request))?;
-                }
+                Some(_) => found.request = map.next_value()?,
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -423,46 +367,25 @@ impl<'de> Visitor<'de> for Review<'_> {
     }
 }
 
-struct RequestFields<'r>(Option<&'r ListRoom>);
+/// The fields of a request, in the order in which API servers write them.
+struct RequestFields<'a>(Found<'a, 11>);
 
-impl<'de> DeserializeSeed<'de> for RequestFields<'_> {
-    type Value = Request<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for RequestFields<'_> {
-    type Value = Request<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut request = Request::default();
-        let mut next = 0;
-        while let Some(at) = map.next_key_seed(Name(&REQUEST, in_any_case))? {
-            match (at, self.0) {
-                (None, _) => drop(map.next_value::<IgnoredAny>()?),
-                (Some(at), Some(_)) if at < next => {
-                    return Err(A::Error::custom("the fields are in another order"));
-                }
-                (Some(at @ (OBJECT | OLD_OBJECT)), Some(room)) => {
-                    request.read_target().map_err(A::Error::custom)?;
-                    if let Some(kind) = request.target.read_as() {
-                        let object = map.next_value_seed(OrNull(kind.within(room)))?;
-                        request.set(at, object, room);
-                    } else {
-                        map.next_value::<IgnoredAny>()?;
-                    }
-                }
-                (Some(at), _) => request.fields[at] = Some(map.next_value()?),
-            }
-            next = at.map_or(next, |at| at + 1);
-        }
-        Ok(request)
+impl<'de> Deserialize<'de> for RequestFields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let names = [
+            "uid",
+            "kind",
+            "resource",
+            "subResource",
+            "name",
+            "namespace",
+            "operation",
+            "userInfo",
+            "object",
+            "oldObject",
+            "dryRun",
+        ];
+        deserializer.deserialize_map(Fields(&names, in_any_case)).map(Self)
     }
 }
 
