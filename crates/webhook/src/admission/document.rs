@@ -52,11 +52,11 @@ impl Document for Received<'_> {
     }
 }
 
-/// The `spec.template` of an object, unless it is `null`.
+/// The `spec.template` of an object.
 fn template(object: Option<&RawValue>) -> serde_json::Result<Option<&RawValue>> {
     let [spec] = Fields(&["spec"], exactly).find_in(object)?;
     let [template] = Fields(&["template"], exactly).find_in(spec)?;
-    Ok(template.filter(|template| template.get() != "null"))
+    Ok(template)
 }
 
 /// Whether two documents are equal apart from order and layout. The API server writes both in the

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::document;
 use super::fields::{Fields, Found, Name, in_any_case};
-use engine::model::de::{at_most, name, nullable};
+use engine::model::de::{at_most, name};
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::model::{ListRoom, Text};
@@ -244,7 +244,7 @@ impl<'a> Request<'a> {
             user: value::<User>(user)?.0,
             name: value::<Name253>(name)?.0,
             namespace: value::<Name253>(namespace)?.0,
-            documents: [object, old_object].map(|json| json.filter(|json| json.get() != "null")),
+            documents: [object, old_object],
             ..Self::default()
         })
     }
@@ -331,7 +331,7 @@ struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     /// Finds the fields of a review and of its request in one pass, so that an error has its place
-    /// in the whole text. Of two equal keys the last counts; `null` has no fields.
+    /// in the whole text.
     fn read(text: &'a str) -> serde_json::Result<Self> {
         let mut json = serde_json::Deserializer::from_str(text);
         let envelope = json.deserialize_any(EnvelopeVisitor)?;
@@ -357,8 +357,8 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
         let names = ["apiVersion", "kind", "request"];
         while let Some(at) = map.next_key_seed(Name(&names, in_any_case))? {
             match at {
-                Some(0) => found.api_version = Some(map.next_value()?),
-                Some(1) => found.kind = Some(map.next_value()?),
+                Some(0) => found.api_version = map.next_value()?,
+                Some(1) => found.kind = map.next_value()?,
                 Some(_) => found.request = map.next_value()?,
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -402,12 +402,9 @@ fn other_version(api_version: &str, kind: &str) -> String {
     )
 }
 
-/// The value of a field. As in Go, `null` means the default.
+/// The value of a field, or the default.
 fn value<'de, T: Deserialize<'de> + Default>(json: Option<&'de RawValue>) -> serde_json::Result<T> {
-    json.map_or_else(
-        || Ok(T::default()),
-        |json| nullable(&mut serde_json::Deserializer::from_str(json.get())),
-    )
+    json.map_or_else(|| Ok(T::default()), |json| serde_json::from_str(json.get()))
 }
 
 #[derive(Default, Deserialize)]
