@@ -1,12 +1,10 @@
 //! The body of a review, as an extractor: read within the limits on size, time and memory.
 
-use std::future::poll_fn;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{BodyDataStream, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_TYPE, EXPECT};
 use axum::http::{HeaderMap, Uri};
@@ -81,16 +79,17 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
         let max_queue_wait = wait / QUEUE_SHARE;
         let client =
             request.extensions().get::<Arc<Connection>>().map(|connection| connection.client);
-        let (head, mut body) = request.into_parts();
+        let (head, body) = request.into_parts();
+        let mut data = body.into_data_stream();
         let read = async {
             if !is_json(&head.headers) {
                 return Err(RequestError::ContentType);
             }
             let until = started + wait.min(limits.body_read);
-            let whole = read_body(&mut body, &reviews.memory, max_queue_wait);
+            let whole = read_body(&mut data, &reviews.memory, max_queue_wait);
             timeout_at(until, whole).await.unwrap_or(Err(RequestError::TooSlow))
         };
-        let (bytes, charge) = read.await.inspect_err(|_| discard(&head.headers, body, limits))?;
+        let (bytes, charge) = read.await.inspect_err(|_| discard(&head.headers, data, limits))?;
         Ok(Self { bytes, charge, deadline: started + wait, max_queue_wait, client })
     }
 }
@@ -101,16 +100,15 @@ impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
 /// An HTTP/2 stream whose body is not read is reset, and some clients then forget the response that
 /// came before. An HTTP/1.1 connection is closed, which resets it while the client sends, and the
 /// response is lost.
-pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
+pub(super) fn discard(headers: &HeaderMap, mut data: BodyDataStream, limits: &Limits) {
     // With "Expect: 100-continue" the client sends nothing before the body is polled.
-    if body.is_end_stream() || headers.contains_key(EXPECT) {
+    if data.is_end_stream() || headers.contains_key(EXPECT) {
         return;
     }
     let mut left = 2 * MAX_BODY;
     let read = async move {
-        let mut pieces = body.into_data_stream();
-        while let Some(Ok(data)) = pieces.next().await {
-            let Some(rest) = left.checked_sub(data.len()) else {
+        while let Some(Ok(piece)) = data.next().await {
+            let Some(rest) = left.checked_sub(piece.len()) else {
                 return;
             };
             left = rest;
@@ -122,20 +120,20 @@ pub(super) fn discard(headers: &HeaderMap, body: Body, limits: &Limits) {
 
 /// Reads a body of at most [`MAX_BODY`] bytes, which waits for its memory.
 async fn read_body(
-    body: &mut Body,
+    data: &mut BodyDataStream,
     memory: &MemoryLimit,
     max_queue_wait: Duration,
 ) -> Result<(Vec<u8>, Charge), RequestError> {
     let declared =
-        body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        data.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if declared.is_some_and(|length| length > MAX_BODY) {
         return Err(RequestError::TooLarge);
     }
     let mut charge = memory.admit(declared, max_queue_wait).await.ok_or(RequestError::NoMemory)?;
     let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(SMALL_BODY));
     let mut admitted = SMALL_BODY;
-    while let Some(data) = next_data(body, memory).await? {
-        let length = bytes.len() + data.len();
+    while let Some(piece) = next_piece(data, memory).await? {
+        let length = bytes.len() + piece.len();
         if length > MAX_BODY {
             return Err(RequestError::TooLarge);
         }
@@ -148,25 +146,24 @@ async fn read_body(
             // No more is reserved than the memory that was admitted.
             bytes.reserve_exact(admitted - bytes.len());
         }
-        bytes.extend_from_slice(&data);
+        bytes.extend_from_slice(&piece);
     }
     Ok((bytes, charge))
 }
 
-/// The next non-empty piece of data; trailers are skipped. A body that stalls while memory is
-/// short is shed.
-async fn next_data(body: &mut Body, memory: &MemoryLimit) -> Result<Option<Bytes>, RequestError> {
+/// The next non-empty piece of data. A body that stalls while memory is short is shed.
+async fn next_piece(
+    data: &mut BodyDataStream,
+    memory: &MemoryLimit,
+) -> Result<Option<Bytes>, RequestError> {
     loop {
-        let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));
-        match timeout(STALLED, frame).await {
+        match timeout(STALLED, data.next()).await {
             Err(_) if memory.is_short() => return Err(RequestError::NoMemory),
             Err(_) => {}
             Ok(None) => return Ok(None),
             Ok(Some(Err(_))) => return Err(RequestError::Interrupted),
-            Ok(Some(Ok(frame))) => match frame.into_data() {
-                Ok(data) if !data.is_empty() => return Ok(Some(data)),
-                Ok(_) | Err(_) => {}
-            },
+            Ok(Some(Ok(piece))) if piece.is_empty() => {}
+            Ok(Some(Ok(piece))) => return Ok(Some(piece)),
         }
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn router<R: Reviewer>(shared: Arc<Reviews<R>>) -> Router {
     let refuse = |error: fn() -> RequestError| {
         async move |State(reviews): State<Arc<Reviews<R>>>, request: Request| {
             let (head, body) = request.into_parts();
-            discard(&head.headers, body, &reviews.limits);
+            discard(&head.headers, body.into_data_stream(), &reviews.limits);
             error()
         }
     };
