@@ -17,7 +17,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::metrics::{MetricType, TypedMetric};
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::Registry;
 
 use super::error::RequestError;
 use super::health::{HealthState, Readiness};
@@ -34,8 +34,7 @@ const DURATION_BUCKETS: [f64; 14] = [
 ];
 
 /// A metric with `N` labels, each a name and a value.
-type Labelled<M, const N: usize = 1, C = fn() -> M> =
-    Family<[(&'static str, &'static str); N], M, C>;
+type Labelled<M, const N: usize = 1> = Family<[(&'static str, &'static str); N], M>;
 
 /// Declares the metrics, each with the text that explains it in scrapes.
 macro_rules! metrics {
@@ -50,7 +49,8 @@ macro_rules! metrics {
 
         impl Metrics {
             fn register(mut registry: Registry, durations: Labelled<Histogram>) -> Self {
-                $(let $field = metric(&mut registry, $name, $help);)*
+                $(let $field = <$type>::default();
+                registry.register($name, $help, $field.clone());)*
                 Self { registry: Arc::new(registry), durations, $($field,)* }
             }
         }
@@ -232,13 +232,6 @@ fn review_labels(
         ("dry_run", if dry_run { "true" } else { "false" }),
         ("decision", decision.name()),
     ]
-}
-
-/// Creates a metric and registers it.
-fn metric<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
-    let metric = M::default();
-    registry.register(name, help, metric.clone());
-    metric
 }
 
 /// A time in seconds since 1970, with fractions; absent until it is set.
