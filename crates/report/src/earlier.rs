@@ -136,14 +136,12 @@ impl<'e> Matches<'e> {
     fn take(&mut self, located: &Located, same_file: bool) -> bool {
         let finding = &located.finding;
         let object = &finding.object;
-        let namespace = object.namespace.as_deref().unwrap_or_default();
-        let key = key(finding.rule, &object.kind, namespace, &object.name);
+        let key = key(finding.rule, &object.kind, located.namespace(), &object.name);
         let Some(known) = self.0.get_mut(&key) else {
             return false;
         };
-        let file = located.place.as_ref().map(|place| place.file.as_str());
         let matched = known.iter().position(|earlier| {
-            earlier.covers(located) && (!same_file || earlier.file.as_deref() == file)
+            earlier.covers(located) && (!same_file || earlier.file.as_deref() == located.file())
         });
         matched.map(|at| known.swap_remove(at)).is_some()
     }

@@ -1,11 +1,10 @@
 //! Reports as JSON.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Cause, Located, NotJudged, Notice, Report, Unread, safe};
+use super::{Cause, Located, NotJudged, Notice, Report, Unread, safe, words};
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let cluster = report.origin.as_ref().map(|origin| {
@@ -52,13 +51,9 @@ fn of_rendering(report: &Report) -> impl Iterator<Item = &NotJudged> {
 /// The counts, with those of everything that was not judged.
 fn summary(report: &Report) -> io::Result<Value> {
     let mut summary = serde_json::to_value(&report.summary)?;
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    for one in of_rendering(report) {
-        *kinds.entry(&one.what).or_default() += 1;
-    }
     let count = |cause| report.not_judged.iter().filter(|one| one.cause == cause).count();
     summary["complete"] = report.is_complete().into();
-    summary["unopened"] = json!(kinds);
+    summary["unopened"] = json!(words::kinds(of_rendering(report)));
     summary["templates"] = count(Cause::Template).into();
     summary["links"] = count(Cause::Link).into();
     Ok(summary)
@@ -86,10 +81,11 @@ fn notice(notice: &Notice) -> Value {
 }
 
 fn unread(unread: &Unread) -> Value {
+    let (line, column) = unread.at.unzip();
     json!({
         "file": unread.file,
-        "line": unread.at.map(|(line, _)| line),
-        "column": unread.at.map(|(_, column)| column),
+        "line": line,
+        "column": column,
         "message": unread.message,
     })
 }

@@ -50,6 +50,7 @@ pub use words::{by_namespace, not_judged_in_short, summary};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use maud::Markup;
 use serde::Serialize;
 
 use engine::model::Text;
@@ -152,6 +153,16 @@ impl Located {
             is_new: None,
             is_unrendered: false,
         }
+    }
+
+    /// The file of its place, as the user named it.
+    pub fn file(&self) -> Option<&str> {
+        Some(&self.place.as_ref()?.file)
+    }
+
+    /// The namespace of its object; empty for objects that have none.
+    fn namespace(&self) -> &str {
+        self.finding.object.namespace.as_deref().unwrap_or_default()
     }
 
     /// The source from which its object was rendered, as shown in messages.
@@ -366,16 +377,6 @@ pub struct Compared {
 }
 
 impl Summary {
-    fn count(&mut self, finding: &Finding) {
-        match finding.action {
-            Action::Deny => self.deny += 1,
-            Action::Fix => self.fix += 1,
-            Action::Warn => self.warn += 1,
-            Action::Ignore if finding.suppressed.is_some() => self.suppressed += 1,
-            Action::Ignore => {}
-        }
-    }
-
     /// The number of findings that are reported.
     pub const fn reported(&self) -> usize {
         self.deny + self.fix + self.warn
@@ -480,20 +481,21 @@ impl Report {
 
     /// The pictures, the remedy and the full text of each finding.
     pub fn details(&self) -> String {
-        let html = html::details(&self.made_safe()).into_string();
-        safe::lines(&html).into_owned()
+        self.printed(html::details)
     }
 
     /// The notices about incomplete objects, which come before the findings.
     pub fn incomplete(&self) -> String {
-        let html = html::incomplete(&self.made_safe()).into_string();
-        safe::lines(&html).into_owned()
+        self.printed(html::incomplete)
     }
 
     /// The contents of the report other than findings.
     pub fn asides(&self) -> String {
-        let html = html::asides(&self.made_safe()).into_string();
-        safe::lines(&html).into_owned()
+        self.printed(html::asides)
+    }
+
+    fn printed(&self, part: impl Fn(&Self) -> Markup) -> String {
+        safe::lines(&part(&self.made_safe()).into_string()).into_owned()
     }
 }
 
@@ -501,15 +503,14 @@ impl Report {
     /// Counts the findings and the stuck volumes, except those that an earlier report has too.
     /// Suppressed findings are always counted.
     pub fn count(&mut self) {
+        let count = |action| {
+            self.reported().filter(|(_, located)| located.finding.action == action).count()
+        };
+        let reported = [Action::Deny, Action::Fix, Action::Warn].map(count);
+        let suppressed = self.suppressed().count();
         let summary = &mut self.summary;
-        [summary.deny, summary.fix, summary.warn, summary.suppressed] = [0; 4];
-        for located in self
-            .findings
-            .iter()
-            .filter(|located| located.is_new != Some(false) || located.finding.suppressed.is_some())
-        {
-            summary.count(&located.finding);
-        }
+        [summary.deny, summary.fix, summary.warn] = reported;
+        summary.suppressed = suppressed;
         summary.stuck = self.stuck.iter().filter(|stuck| stuck.fails()).count();
     }
 
@@ -528,9 +529,8 @@ impl Report {
         self.findings.sort_by_cached_key(|located| {
             let finding = &located.finding;
             let object = finding.object.to_string();
-            let namespace = finding.object.namespace.as_deref().unwrap_or_default();
             let grave = gravest.get(&object).copied();
-            (rank(namespace), grave, object, finding.action)
+            (rank(located.namespace()), grave, object, finding.action)
         });
         self.stuck.sort_by_cached_key(|stuck| rank(&stuck.case.volume.namespace));
     }

@@ -144,7 +144,7 @@ fn without_empty_frame(rendered: &str) -> String {
 
 /// Prints the problems of a cluster as a table with one row and one command per object.
 fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let mut rows: Vec<[String; 4]> = Vec::new();
+    let mut rows = vec![["NAMESPACE", "OBJECT", "WHAT", "COMMAND"].map(str::to_owned)];
     for section in words::sections(report) {
         rows.extend(section.stuck.into_iter().map(|stuck| {
             let case = &stuck.case;
@@ -170,18 +170,16 @@ fn table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             rules.dedup();
             let command = together.iter().find_map(|(_, located)| located.command.clone());
             [
-                object.namespace.as_deref().unwrap_or_default().to_owned(),
+                first.namespace().to_owned(),
                 format!("{} {}", object.kind, object.name),
                 format!("{}: {}", severity.name(), rules.join(", ")),
                 command.unwrap_or_else(|| more(rules[0])),
             ]
         }));
     }
-    if rows.is_empty() {
+    if rows.len() == 1 {
         return Ok(());
     }
-    let titles = ["NAMESPACE", "OBJECT", "WHAT", "COMMAND"].map(str::to_owned);
-    rows.insert(0, titles);
     let [first, second, third] = [0, 1, 2]
         .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default());
     for [namespace, object, what, command] in &rows {
@@ -259,20 +257,19 @@ fn note(text: &str, style: Style) -> Message<'static> {
 
 /// The findings on an object after the first one, each in the words of `say`.
 fn others(together: &[(Severity, &Located)], mut say: impl FnMut(&Located) -> &str) -> Vec<String> {
-    let mut notes = Vec::new();
-    for (number, (severity, other)) in together.iter().enumerate().skip(1) {
+    let further = together.iter().enumerate().skip(1).map(|(number, (severity, other))| {
         let (rule, message) = (other.finding.rule, &other.finding.message);
         let is_same = |(as_grave, earlier): &(Severity, &Located)| {
             let earlier = &earlier.finding;
             as_grave == severity && earlier.rule == rule && earlier.message == *message
         };
-        notes.push(if together[..number].iter().any(is_same) {
+        if together[..number].iter().any(is_same) {
             again(other)
         } else {
             format!("{}[{rule}] too: {}", severity.name(), say(other))
-        });
-    }
-    notes
+        }
+    });
+    further.collect()
 }
 
 fn more_of(rule: &str) -> Message<'static> {
@@ -411,11 +408,13 @@ fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
 /// The owner of the object, and the command that shows what to change there, on its own line for
 /// copying.
 fn owner_notes(owner: Option<&Owner>, style: Style) -> Vec<Message<'static>> {
-    let written = owner.map(|owner| note(&format!("written by {owner}"), style));
-    let command = owner
-        .and_then(|owner| owner.command.as_ref())
-        .map(|command| Level::HELP.message(format!("look at: {command}")));
-    written.into_iter().chain(command).collect()
+    let Some(owner) = owner else {
+        return Vec::new();
+    };
+    let written = note(&format!("written by {owner}"), style);
+    let command = owner.command.iter();
+    let look = command.map(|command| Level::HELP.message(format!("look at: {command}")));
+    once(written).chain(look).collect()
 }
 
 /// Prints the sentences below a title, if there are any.

@@ -50,16 +50,14 @@ pub fn summary(report: &Report) -> String {
 fn findings(report: &Report) -> String {
     let summary = &report.summary;
     let is_all = report.not_judged.is_empty() && report.unread.is_empty();
-    match (summary.deny + summary.fix, summary.warn, summary.compared.is_some()) {
-        (0, 0, is_compared) if is_all => format!(
-            "No {}findings{}",
-            if is_compared { "new " } else { "" },
+    let (new, begin) = if summary.compared.is_some() { ("new ", "New: ") } else { ("", "") };
+    match (summary.deny + summary.fix, summary.warn) {
+        (0, 0) if is_all => format!(
+            "No {new}findings{}",
             if summary.incomplete > 0 { " in the judged parts" } else { "" },
         ),
-        (0, 0, false) => "Nothing found in the rest".to_owned(),
-        (0, 0, true) => "Nothing new found in the rest".to_owned(),
-        (errors, warnings, true) => format!("New: {}", severities(errors, warnings)),
-        (errors, warnings, false) => severities(errors, warnings),
+        (0, 0) => format!("Nothing {new}found in the rest"),
+        (errors, warnings) => format!("{begin}{}", severities(errors, warnings)),
     }
 }
 
@@ -179,7 +177,7 @@ pub fn not_judged_in_short(report: &Report) -> String {
 fn in_short(all: &[&NotJudged]) -> String {
     let hosts: BTreeSet<&Cause> = all.iter().map(|one| &one.cause).collect();
     let brief = all[0].cause.brief(&amount(hosts.len(), "host"));
-    let counts = amounts(&kinds(all));
+    let counts = amounts(all);
     match commands(all).as_str() {
         "" => format!("{counts} ({brief})"),
         commands => format!("{counts} ({brief}: {commands})"),
@@ -213,7 +211,7 @@ fn commands(all: &[&NotJudged]) -> String {
 }
 
 /// The number of each kind.
-fn kinds<'n>(all: &[&'n NotJudged]) -> BTreeMap<&'n str, usize> {
+pub(super) fn kinds<'n>(all: impl Iterator<Item = &'n NotJudged>) -> BTreeMap<&'n str, usize> {
     let mut kinds = BTreeMap::new();
     for one in all {
         *kinds.entry(one.what.as_str()).or_default() += 1;
@@ -224,7 +222,7 @@ fn kinds<'n>(all: &[&'n NotJudged]) -> BTreeMap<&'n str, usize> {
 /// The number of each kind, and the names of the first few.
 fn by_kind(all: &[&NotJudged]) -> String {
     let named: Vec<&str> = all.iter().map(|one| one.place.as_str()).collect();
-    format!("{} ({})", amounts(&kinds(all)), beginning(&named))
+    format!("{} ({})", amounts(all), beginning(&named))
 }
 
 /// The counts of each rule, the most frequent rule first.
@@ -279,7 +277,7 @@ fn counted<'r>(problems: impl Iterator<Item = (&'r str, Option<Severity>)>) -> V
 
 /// The namespaces with reported problems, the worst first.
 pub fn by_namespace(report: &Report) -> Vec<Counts<'_>> {
-    let found = report.reported().map(|(severity, located)| (namespace(located), Some(severity)));
+    let found = report.reported().map(|(severity, located)| (located.namespace(), Some(severity)));
     let stuck = report.stuck_now().map(|stuck| (stuck.case.volume.namespace.as_str(), None));
     let mut namespaces = counted(found.chain(stuck));
     namespaces
@@ -309,7 +307,7 @@ pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
     let sections = namespaces.map(|counts| {
         let stuck = report.stuck_now().filter(|stuck| stuck.case.volume.namespace == counts.name);
         let of_it = |findings: &mut Vec<(Severity, &Located)>| {
-            findings.iter().any(|(_, located)| namespace(located) == counts.name)
+            findings.iter().any(|(_, located)| located.namespace() == counts.name)
         };
         Section {
             counts: Some(counts),
@@ -320,14 +318,9 @@ pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
     sections.collect()
 }
 
-fn namespace(located: &Located) -> &str {
-    located.finding.object.namespace.as_deref().unwrap_or_default()
-}
-
 /// Whether two findings are about one object of one file.
 fn same_object(a: &Located, b: &Located) -> bool {
-    let file = |located: &Located| located.place.as_ref().map(|place| place.file.clone());
-    a.finding.object == b.finding.object && file(a) == file(b)
+    a.finding.object == b.finding.object && a.file() == b.file()
 }
 
 /// The most pods that are named; further ones are counted.
@@ -374,9 +367,9 @@ pub(crate) fn severities(errors: usize, warnings: usize) -> String {
 }
 
 /// The number of each kind, as a list.
-fn amounts<K: Borrow<str>>(kinds: &BTreeMap<K, usize>) -> String {
-    let of_kind = |(kind, count): (&K, &usize)| amount(*count, kind.borrow());
-    listed(&kinds.iter().map(of_kind).collect::<Vec<_>>(), "and")
+fn amounts(all: &[&NotJudged]) -> String {
+    let kinds = kinds(all.iter().copied()).into_iter();
+    listed(&kinds.map(|(kind, count)| amount(count, kind)).collect::<Vec<_>>(), "and")
 }
 
 pub(super) fn amount(number: usize, what: &str) -> String {

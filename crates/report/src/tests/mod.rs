@@ -73,7 +73,7 @@ fn report() -> Report {
     let ignored = finding(codes::UNRESOLVED_CLAIM, Outcome::Unknown, Action::Ignore, "old");
     let web = place("./deploy/a b.yaml", Some("deploy/a b.yaml"), None);
     let rendered = place("-", None, Some("shop/templates/api.yaml"));
-    let mut summary = Summary {
+    let summary = Summary {
         files: 3,
         judged: 4,
         facts: 1,
@@ -84,9 +84,6 @@ fn report() -> Report {
         notices: 1,
         ..Summary::default()
     };
-    for finding in [&denied, &warned, &suppressed, &ignored] {
-        summary.count(finding);
-    }
     let mut first = Located::new(denied, Some(web.clone()));
     first.fix = Some(Fix {
         remedy: "recreate",
@@ -95,7 +92,7 @@ fn report() -> Report {
         added: vec!["  strategy: {type: Recreate}  # é\n".to_owned()],
     });
     let located = Located::new;
-    Report {
+    let mut report = Report {
         findings: vec![
             first,
             located(warned, Some(rendered)),
@@ -126,7 +123,9 @@ fn report() -> Report {
         }],
         summary,
         ..Report::default()
-    }
+    };
+    report.count();
+    report
 }
 
 /// The same report for a live cluster, with two findings on one object and every part that only a
@@ -247,9 +246,9 @@ fn pictures(number: usize) -> Report {
                 vec![mark(7, "  accessModes: [ReadWriteOnce]", "ReadWriteOnce", false)],
             ),
         ];
-        report.summary.count(&located.finding);
         report.findings.push(located);
     }
+    report.count();
     report
 }
 
