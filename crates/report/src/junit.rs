@@ -14,25 +14,31 @@ use super::{Located, Notice, Place, Report, Severity};
 /// The suite of objects that came from no file.
 const CLUSTER: &str = "cluster";
 
-/// A test and its result.
+/// A test, its result, and what the element of the result says.
 struct Test {
     name: String,
     result: TestResult,
+    /// The attribute `type`.
+    kind: Option<&'static str>,
+    message: Option<String>,
+    text: String,
     /// The text that the test prints.
     output: Option<String>,
 }
 
-/// The result of a test. `kind` is the attribute `type` of its element.
+/// The result of a test; all but the first are elements.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum TestResult {
     Passed,
-    Skipped { kind: Option<&'static str>, message: String, text: Option<String> },
-    Failure { kind: &'static str, message: String, text: String },
-    Error { kind: &'static str, message: Option<String>, text: Option<String> },
+    Skipped,
+    Failure,
+    Error,
 }
 
 impl Test {
-    const fn new(name: String, result: TestResult) -> Self {
-        Self { name, result, output: None }
+    const fn passed(name: String) -> Self {
+        let result = TestResult::Passed;
+        Self { name, result, kind: None, message: None, text: String::new(), output: None }
     }
 }
 
@@ -45,40 +51,39 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 fn suites(report: &Report) -> BTreeMap<&str, Vec<Test>> {
     let mut suites: BTreeMap<&str, Vec<Test>> = BTreeMap::new();
     for unread in &report.unread {
-        let text = Some(unread.message.clone());
-        let result = TestResult::Error { kind: "unreadable", message: None, text };
-        suites.entry(&unread.file).or_default().push(Test::new(unread.place(), result));
+        let test = Test {
+            result: TestResult::Error,
+            kind: Some("unreadable"),
+            text: unread.message.clone(),
+            ..Test::passed(unread.place())
+        };
+        suites.entry(&unread.file).or_default().push(test);
     }
     for one in &report.not_judged {
-        let text = one.command.as_ref().map(|command| format!("Run {command}"));
-        let result = not_judged(report, &one.reason, text);
-        suites.entry(&one.place).or_default().push(Test::new(one.name(), result));
+        let mut test = not_judged(report, one.name(), &one.reason);
+        if let Some(command) = &one.command {
+            test.text = format!("Run {command}");
+        }
+        suites.entry(&one.place).or_default().push(test);
     }
     let mut reported: BTreeSet<(&str, String)> = BTreeSet::new();
     for notice in &report.incomplete {
         let (file, about) = (file(notice.place.as_ref()), about(notice));
-        let result = not_judged(report, &notice.text, None);
-        let test = Test::new(format!("{about}: incomplete"), result);
+        let test = not_judged(report, format!("{about}: incomplete"), &notice.text);
         suites.entry(file).or_default().push(test);
         reported.insert((file, about));
     }
     for located in &report.findings {
-        let Some(result) = result(located) else {
+        let Some(test) = test(located) else {
             continue;
         };
-        let (place, finding) = (located.place.as_ref(), &located.finding);
-        let object = finding.object.to_string();
-        let mut test = Test::new(format!("{object}: {}", finding.rule), result);
-        if Severity::of(finding.action) == Some(Severity::Warning) {
-            let (rule, message) = (finding.rule, &finding.message);
-            test.output = Some(format!("{}warning: {rule}: {message}", at(place)));
-        }
-        reported.insert((file(place), object));
-        suites.entry(file(place)).or_default().push(test);
+        let file = located.file().unwrap_or(CLUSTER);
+        reported.insert((file, located.finding.object.to_string()));
+        suites.entry(file).or_default().push(test);
     }
     for notice in &report.notices {
         let (file, about) = (file(notice.place.as_ref()), about(notice));
-        let mut test = Test::new(format!("{about}: note"), TestResult::Passed);
+        let mut test = Test::passed(format!("{about}: note"));
         test.output = Some(format!("{}note: {}", at(notice.place.as_ref()), notice.text));
         reported.insert((file, about));
         suites.entry(file).or_default().push(test);
@@ -88,34 +93,30 @@ fn suites(report: &Report) -> BTreeMap<&str, Vec<Test>> {
         let object = judged.object.to_string();
         let tests = suites.entry(file).or_default();
         if !reported.contains(&(file, object.clone())) {
-            tests.push(Test::new(object, TestResult::Passed));
+            tests.push(Test::passed(object));
         }
     }
     suites
 }
 
 fn document(suites: &BTreeMap<&str, Vec<Test>>) -> Markup {
-    let count = |tests: &[Test], is_counted: fn(&TestResult) -> bool| {
-        tests.iter().filter(|test| is_counted(&test.result)).count()
-    };
-    let sum = |is_counted| -> usize { suites.values().map(|tests| count(tests, is_counted)).sum() };
-    let all = |_: &TestResult| true;
-    let skipped = |result: &TestResult| matches!(result, TestResult::Skipped { .. });
-    let errors = |result: &TestResult| matches!(result, TestResult::Error { .. });
-    let failures = |result: &TestResult| matches!(result, TestResult::Failure { .. });
+    use TestResult::{Error, Failure, Skipped};
+    let count = |tests: &[Test], result| tests.iter().filter(|test| test.result == result).count();
+    let sum = |result| -> usize { suites.values().map(|tests| count(tests, result)).sum() };
+    let all: usize = suites.values().map(Vec::len).sum();
     let line = PreEscaped("\n");
     html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
-        testsuites name="multi-attach-guard" tests=(sum(all)) skipped=(sum(skipped))
-            failures=(sum(failures)) errors=(sum(errors)) {
+        testsuites name="multi-attach-guard" tests=(all) skipped=(sum(Skipped))
+            failures=(sum(Failure)) errors=(sum(Error)) {
             @for (file, tests) in suites {
                 (line)
-                testsuite name=(file) tests=(tests.len()) skipped=(count(tests, skipped))
-                    failures=(count(tests, failures)) errors=(count(tests, errors)) {
+                testsuite name=(file) tests=(tests.len()) skipped=(count(tests, Skipped))
+                    failures=(count(tests, Failure)) errors=(count(tests, Error)) {
                     @for test in tests {
                         (line)
                         testcase name=(test.name) classname=(file) file=(file) {
-                            (element(&test.result))
+                            (element(test))
                             @if let Some(output) = &test.output { system-out { (output) } }
                         }
                     }
@@ -126,20 +127,15 @@ fn document(suites: &BTreeMap<&str, Vec<Test>>) -> Markup {
     }
 }
 
-/// The element that stands in a test with that result.
-fn element(result: &TestResult) -> Markup {
+/// The element that stands in a test with its result.
+fn element(test: &Test) -> Markup {
+    let Test { kind, message, text, .. } = test;
     html! {
-        @match result {
+        @match test.result {
             TestResult::Passed => {}
-            TestResult::Skipped { kind, message, text } => {
-                skipped message=(message) type=[kind] { @if let Some(text) = text { (text) } }
-            }
-            TestResult::Failure { kind, message, text } => {
-                failure message=(message) type=(kind) { (text) }
-            }
-            TestResult::Error { kind, message, text } => {
-                error message=[message] type=(kind) { @if let Some(text) = text { (text) } }
-            }
+            TestResult::Skipped => { skipped message=[message] type=[kind] { (text) } }
+            TestResult::Failure => { failure message=[message] type=[kind] { (text) } }
+            TestResult::Error => { error message=[message] type=[kind] { (text) } }
         }
     }
 }
@@ -153,34 +149,35 @@ fn about(notice: &Notice) -> String {
     notice.object.as_ref().map_or_else(|| "policy".to_owned(), ToString::to_string)
 }
 
-/// The result of a test of something that was not judged, or not completely.
-fn not_judged(report: &Report, reason: &str, text: Option<String>) -> TestResult {
-    let (kind, message) = ("not-judged", reason.to_owned());
-    if report.must_be_complete {
-        TestResult::Error { kind, message: Some(message), text }
-    } else {
-        TestResult::Skipped { kind: Some(kind), message, text }
-    }
+/// The test of something that was not judged, or not completely.
+fn not_judged(report: &Report, name: String, reason: &str) -> Test {
+    let result = if report.must_be_complete { TestResult::Error } else { TestResult::Skipped };
+    let (kind, message) = (Some("not-judged"), Some(reason.to_owned()));
+    Test { result, kind, message, ..Test::passed(name) }
 }
 
-/// The result of a test; `None` for findings that are not reported. A warning passes, and its text
-/// is in the output.
-fn result(located: &Located) -> Option<TestResult> {
+/// The test of a finding; `None` if it is not reported. A warning passes, and its text is in the
+/// output.
+fn test(located: &Located) -> Option<Test> {
     let finding = &located.finding;
-    match (Severity::of(finding.action), &finding.suppressed) {
-        (_, None) if located.is_new == Some(false) => {
-            let message = "The earlier report has it too.".to_owned();
-            Some(TestResult::Skipped { kind: None, message, text: None })
-        }
-        (Some(Severity::Error), _) => Some(TestResult::Failure {
-            kind: finding.rule,
-            message: finding.brief.clone(),
-            text: format!("{}{}", at(located.place.as_ref()), finding.message),
-        }),
-        (Some(Severity::Warning), _) => Some(TestResult::Passed),
-        (None, Some(reason)) => {
-            Some(TestResult::Skipped { kind: None, message: reason.to_string(), text: None })
-        }
-        (None, None) => None,
+    let (rule, message) = (finding.rule, &finding.message);
+    let place = at(located.place.as_ref());
+    let severity = Severity::of(finding.action);
+    let mut test = Test::passed(format!("{}: {rule}", finding.object));
+    if severity == Some(Severity::Warning) {
+        test.output = Some(format!("{place}warning: {rule}: {message}"));
     }
+    let (result, why) = match (severity, &finding.suppressed) {
+        (_, None) if located.is_new == Some(false) => {
+            (TestResult::Skipped, "The earlier report has it too.".to_owned())
+        }
+        (Some(Severity::Error), _) => {
+            test.kind = Some(rule);
+            test.text = format!("{place}{message}");
+            (TestResult::Failure, finding.brief.clone())
+        }
+        (Some(Severity::Warning), _) => return Some(test),
+        (None, suppressed) => (TestResult::Skipped, suppressed.as_ref()?.to_string()),
+    };
+    Some(Test { result, message: Some(why), ..test })
 }
