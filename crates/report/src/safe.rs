@@ -20,36 +20,31 @@ use super::{Located, Place, Report};
 use doctor::diagnosis::CaseEntry;
 use engine::model::object::ObjectRef;
 
-/// Invisible characters that change the text around them, and characters that no text contains, in
-/// addition to control characters and the last two characters of each plane.
-const HIDDEN: [(char, char); 18] = [
-    ('\u{ad}', '\u{ad}'),       // soft hyphen
-    ('\u{34f}', '\u{34f}'),     // combining grapheme joiner
-    ('\u{61c}', '\u{61c}'),     // Arabic letter mark
-    ('\u{115f}', '\u{1160}'),   // fillers of Hangul
-    ('\u{17b4}', '\u{17b5}'),   // vowels of Khmer that are not seen
-    ('\u{180b}', '\u{180f}'),   // Mongolian selectors and separator
-    ('\u{200b}', '\u{200b}'),   // zero width space
-    ('\u{200e}', '\u{200f}'),   // left-to-right and right-to-left marks
-    ('\u{202a}', '\u{202e}'),   // embeddings and overrides
-    ('\u{2060}', '\u{206f}'), // word joiner, invisible operators, isolates, deprecated format characters
-    ('\u{3164}', '\u{3164}'), // filler of Hangul
-    ('\u{fdd0}', '\u{fdef}'), // non-characters
-    ('\u{feff}', '\u{feff}'), // byte order mark
-    ('\u{ffa0}', '\u{ffa0}'), // filler of Hangul
-    ('\u{fff0}', '\u{fffb}'), // interlinear annotation
-    ('\u{1bca0}', '\u{1bca3}'), // shorthand format controls
-    ('\u{1d173}', '\u{1d17a}'), // musical format controls
-    ('\u{e0000}', '\u{e0fff}'), // tags and further variation selectors, which can hold a text
-];
-
+/// Whether it is invisible and changes the text around it, or a character that no text contains.
 fn is_hidden(letter: char) -> bool {
-    if letter.is_ascii() {
-        return letter.is_ascii_control();
-    }
-    letter.is_control()
-        || u32::from(letter) & 0xfffe == 0xfffe
-        || HIDDEN.iter().any(|(first, last)| (*first..=*last).contains(&letter))
+    let is_listed = matches!(
+        letter,
+        '\u{ad}' // soft hyphen
+            | '\u{34f}' // combining grapheme joiner
+            | '\u{61c}' // Arabic letter mark
+            | '\u{115f}'..='\u{1160}' // fillers of Hangul
+            | '\u{17b4}'..='\u{17b5}' // vowels of Khmer that are not seen
+            | '\u{180b}'..='\u{180f}' // Mongolian selectors and separator
+            | '\u{200b}' // zero width space
+            | '\u{200e}'..='\u{200f}' // left-to-right and right-to-left marks
+            | '\u{202a}'..='\u{202e}' // embeddings and overrides
+            | '\u{2060}'..='\u{206f}' // word joiner, invisible operators, isolates, deprecated format characters
+            | '\u{3164}' // filler of Hangul
+            | '\u{fdd0}'..='\u{fdef}' // non-characters
+            | '\u{feff}' // byte order mark
+            | '\u{ffa0}' // filler of Hangul
+            | '\u{fff0}'..='\u{fffb}' // interlinear annotation
+            | '\u{1bca0}'..='\u{1bca3}' // shorthand format controls
+            | '\u{1d173}'..='\u{1d17a}' // musical format controls
+            | '\u{e0000}'..='\u{e0fff}' // tags and further variation selectors, which can hold a text
+    );
+    // The last two characters of each plane are no text.
+    is_listed || letter.is_control() || u32::from(letter) & 0xfffe == 0xfffe
 }
 
 /// Whether a terminal or a pipeline may interpret this as the end of a line, or as a tab.
@@ -62,6 +57,11 @@ fn is_marker(text: &str) -> bool {
     text.strip_prefix("##").is_some_and(|rest| {
         rest.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()).starts_with('[')
     })
+}
+
+/// Whether the first character of `rest`, which is `letter`, is not safe to print.
+fn is_unsafe(letter: char, rest: &str) -> bool {
+    is_break(letter) || is_hidden(letter) || is_marker(rest)
 }
 
 /// The treatment of line breaks and tabs.
@@ -102,14 +102,10 @@ fn made_safe(text: &str, breaks: Breaks) -> Cow<'_, str> {
     let mut may_begin = true;
     for (at, letter) in text.char_indices() {
         let rest = &text[at..];
-        let is_command = match letter {
-            // A second colon may come from the text that follows.
-            ':' => may_begin && (rest == ":" || rest.starts_with("::")),
-            '#' => is_marker(rest),
-            _ => false,
-        };
+        // A second colon may come from the text that follows.
+        let is_command = may_begin && (rest == ":" || rest.starts_with("::"));
         may_begin = breaks.begins_after(letter, may_begin);
-        if breaks.keeps(rest) || !(is_command || is_break(letter) || is_hidden(letter)) {
+        if breaks.keeps(rest) || !(is_command || is_unsafe(letter, rest)) {
             continue;
         }
         safe.push_str(&text[copied..at]);
@@ -148,8 +144,7 @@ fn source(text: &str) -> String {
     text.char_indices()
         .map(|(at, letter)| match letter {
             '\t' => letter,
-            '#' if is_marker(&text[at..]) => char::REPLACEMENT_CHARACTER,
-            _ if is_break(letter) || is_hidden(letter) => char::REPLACEMENT_CHARACTER,
+            _ if is_unsafe(letter, &text[at..]) => char::REPLACEMENT_CHARACTER,
             _ => letter,
         })
         .collect()
@@ -168,14 +163,9 @@ pub fn json<T: Serialize>(value: &T) -> serde_json::Result<String> {
 
 /// The same JSON with escapes for all characters, except line breaks, that are not safe to print.
 pub fn json_escaped(json: &str) -> String {
-    let is_unsafe = |at: usize, letter: char| match letter {
-        '\n' => false,
-        '#' => is_marker(&json[at..]),
-        _ => is_break(letter) || is_hidden(letter),
-    };
     let mut safe = String::with_capacity(json.len() + 1);
     for (at, letter) in json.char_indices() {
-        if is_unsafe(at, letter) {
+        if letter != '\n' && is_unsafe(letter, &json[at..]) {
             for unit in letter.encode_utf16(&mut [0; 2]) {
                 let _ = write!(safe, "\\u{unit:04x}");
             }
@@ -194,81 +184,78 @@ pub fn yaml(yaml: String, value: &Value) -> String {
     }
 }
 
-fn clean<T: Deref<Target = str> + From<String>>(text: &mut T) {
-    if let Cow::Owned(safe) = line(text) {
-        *text = safe.into();
+/// Makes each text safe on one line.
+fn clean<'t, T: Deref<Target = str> + From<String> + 't>(
+    texts: impl IntoIterator<Item = &'t mut T>,
+) {
+    for text in texts {
+        if let Cow::Owned(safe) = line(text) {
+            *text = safe.into();
+        }
     }
 }
 
 fn clean_object(object: &mut ObjectRef) {
-    clean(&mut object.api_version);
-    clean(&mut object.kind);
-    clean(&mut object.name);
-    object.namespace.iter_mut().for_each(clean);
+    clean([&mut object.api_version, &mut object.kind, &mut object.name]);
+    clean(&mut object.namespace);
 }
 
 fn clean_place(place: &mut Place) {
-    clean(&mut place.file);
-    place.path.iter_mut().for_each(clean);
-    place.template.iter_mut().for_each(clean);
+    clean([&mut place.file]);
+    clean(&mut place.path);
+    clean(&mut place.template);
     place.line.text = source(&place.line.text);
 }
 
 fn clean_finding(located: &mut Located) {
     let finding = &mut located.finding;
     clean_object(&mut finding.object);
-    clean(&mut finding.field_path);
-    clean(&mut finding.message);
-    clean(&mut finding.brief);
-    clean(&mut finding.step);
-    finding.volumes.iter_mut().for_each(clean);
+    clean([&mut finding.field_path, &mut finding.message, &mut finding.brief, &mut finding.step]);
+    clean(&mut finding.volumes);
     for reason in [&mut finding.suppressed, &mut finding.lowered] {
-        reason.iter_mut().for_each(|entry| clean(&mut entry.reason));
+        clean(reason.iter_mut().map(|entry| &mut entry.reason));
     }
     located.place.iter_mut().for_each(clean_place);
     for excerpt in &mut located.excerpts {
-        clean(&mut excerpt.file);
+        clean([&mut excerpt.file]);
         for mark in &mut excerpt.marks {
             mark.line.text = source(&mark.line.text);
             mark.before = source(&mark.before);
-            clean(&mut mark.label);
+            clean([&mut mark.label]);
         }
     }
-    located.by_fix.iter_mut().for_each(clean);
+    clean(&mut located.by_fix);
     located.owner.iter_mut().for_each(clean_owner);
-    located.command.iter_mut().for_each(clean);
+    clean(&mut located.command);
     located.users.iter_mut().for_each(clean_object);
 }
 
 fn clean_owner(owner: &mut Owner) {
-    clean(&mut owner.name);
-    clean(&mut owner.change);
-    owner.command.iter_mut().for_each(clean);
+    clean([&mut owner.name, &mut owner.change]);
+    clean(&mut owner.command);
 }
 
 /// The names come from the cluster, and the messages from its drivers.
 fn clean_case(case: &mut CaseEntry) {
-    clean(&mut case.explanation);
-    let volume = &mut case.volume;
-    clean(&mut volume.namespace);
-    clean(&mut volume.claim);
+    clean([&mut case.explanation]);
+    clean([&mut case.volume.namespace, &mut case.volume.claim]);
     for waiting in &mut case.waiting {
-        clean(&mut waiting.pod);
-        clean(&mut waiting.workload);
-        waiting.node.iter_mut().for_each(clean);
+        clean([&mut waiting.pod]);
+        clean([&mut waiting.workload]);
+        clean(&mut waiting.node);
     }
     for step in &mut case.steps {
-        step.command.iter_mut().for_each(clean);
-        clean(&mut step.text);
+        clean(&mut step.command);
+        clean([&mut step.text]);
     }
 }
 
 fn clean_override(exception: &mut Override) {
     clean_object(&mut exception.object);
-    exception.sets.values_mut().for_each(clean);
-    clean(&mut exception.reason);
+    clean(exception.sets.values_mut());
+    clean([&mut exception.reason]);
     for text in [&mut exception.by, &mut exception.until, &mut exception.ignored] {
-        text.iter_mut().for_each(clean);
+        clean(text);
     }
 }
 
@@ -278,36 +265,33 @@ impl Report {
     pub(super) fn made_safe(&self) -> Self {
         let mut report = self.clone();
         if let Some(origin) = &mut report.origin {
-            clean(&mut origin.cluster);
-            origin.namespace.iter_mut().for_each(clean);
+            clean([&mut origin.cluster]);
+            clean(&mut origin.namespace);
         }
         for stuck in &mut report.stuck {
             clean_case(&mut stuck.case);
             stuck.owner.iter_mut().for_each(clean_owner);
         }
         report.overrides.iter_mut().for_each(clean_override);
-        report.open.iter_mut().for_each(clean);
+        clean(&mut report.open);
         report.findings.iter_mut().for_each(clean_finding);
         for notice in report.incomplete.iter_mut().chain(&mut report.notices) {
             notice.object.iter_mut().for_each(clean_object);
             notice.place.iter_mut().for_each(clean_place);
-            clean(&mut notice.text);
+            clean([&mut notice.text]);
         }
         for unread in &mut report.unread {
-            clean(&mut unread.file);
-            unread.path.iter_mut().for_each(clean);
-            clean(&mut unread.message);
+            clean([&mut unread.file, &mut unread.message]);
+            clean(&mut unread.path);
         }
         for one in &mut report.not_judged {
-            clean(&mut one.what);
-            clean(&mut one.place);
-            clean(&mut one.reason);
-            one.command.iter_mut().for_each(clean);
+            clean([&mut one.what, &mut one.place, &mut one.reason]);
+            clean(&mut one.command);
         }
-        report.hints.iter_mut().for_each(clean);
+        clean(&mut report.hints);
         for judged in &mut report.judged {
             clean_object(&mut judged.object);
-            judged.file.iter_mut().for_each(clean);
+            clean(&mut judged.file);
         }
         let skipped = std::mem::take(&mut report.summary.skipped).into_iter();
         report.summary.skipped =
