@@ -181,25 +181,24 @@ fn stuck_now(stuck: &Stuck) -> Markup {
     }
 }
 
-/// One card with all findings on an object.
+/// One card with all findings on an object, at least one.
 fn object(together: &[(Severity, &Located)]) -> Markup {
     let mut shown: Vec<&str> = Vec::new();
+    let (gravest, first) = together[0];
     html! {
-                @if let Some((gravest, first)) = together.first() {
-            article class=(gravest.name()) {
-                h3 {
-                    span.severity { (gravest.name()) } " "
-                    (first.finding.object)
-                }
-                (owner(first.owner.as_ref()))
-                @for (severity, located) in together {
-                    @let finding = &located.finding;
-                    p.brief { code { (finding.rule) } " · " (severity.name()) " · " (finding.brief) }
-                    p { (prose(&finding.message)) }
-                    (place(located.place.as_ref()))
-                    (picture::of(located))
-                    (remedy(located, &mut shown))
-                }
+        article class=(gravest.name()) {
+            h3 {
+                span.severity { (gravest.name()) } " "
+                (first.finding.object)
+            }
+            (owner(first.owner.as_ref()))
+            @for (severity, located) in together {
+                @let finding = &located.finding;
+                p.brief { code { (finding.rule) } " · " (severity.name()) " · " (finding.brief) }
+                p { (prose(&finding.message)) }
+                (place(located.place.as_ref()))
+                (picture::of(located))
+                (remedy(located, &mut shown))
             }
         }
     }

@@ -7,25 +7,70 @@ use super::super::Located;
 use engine::model::words::cut;
 use engine::rules::Outcome;
 
-/// One step.
-struct Frame<'p> {
+/// One step with two pods, which are numbered 0 and 1.
+struct Frame {
     caption: &'static str,
     /// The index of the node that the volume is attached to.
     holder: usize,
     /// The pods that run on that node.
-    runs: Vec<&'p str>,
+    runs: &'static [usize],
     /// The pods that cannot start on the other node.
-    waits: Vec<&'p str>,
+    waits: &'static [usize],
 }
+
+/// A step with the volume on the node `holder`.
+const fn frame(
+    caption: &'static str,
+    holder: usize,
+    runs: &'static [usize],
+    waits: &'static [usize],
+) -> Frame {
+    Frame { caption, holder, runs, waits }
+}
+
+/// The steps of a rollout that starts the new pod on another node.
+const BEFORE: Frame =
+    frame("Before a rollout, the pod runs where the volume is attached.", 0, &[0], &[]);
+const DURING: Frame = frame(
+    "The rollout starts the new pod first, and the scheduler may choose another node.",
+    0,
+    &[0],
+    &[1],
+);
+const STUCK: Frame = frame(
+    "The old pod stays until the new one is ready, and the new one waits for the volume: the rollout never ends.",
+    0,
+    &[0],
+    &[1],
+);
+const AFTER: Frame =
+    frame("The old pod is gone; the volume follows, and the new pod runs.", 1, &[1], &[]);
+
+/// Two pods of one workload on two nodes.
+const ALONE: [Frame; 2] = [
+    frame("The first pod runs where the volume is attached.", 0, &[0], &[]),
+    frame("A pod on another node never starts.", 0, &[0], &[1]),
+];
+
+/// The steps of two workloads on two nodes.
+const FIRST: Frame = frame("The first one runs where the volume is attached.", 0, &[0], &[]);
+const NEVER: Frame =
+    frame("The other one, on another node, never starts while the first one runs.", 0, &[0], &[1]);
+const LATER: Frame =
+    frame("The other one, on another node, waits until the first one is done.", 0, &[0], &[1]);
+
+/// A rollout that stops the old pod first, as some remedies make it.
+const STOPPED: [Frame; 3] = [
+    frame("The old pod runs.", 0, &[0], &[]),
+    frame("It is stopped first, and the volume is free.", 0, &[], &[]),
+    frame("The new pod starts on any node, and the volume follows.", 1, &[1], &[]),
+];
+/// A rollout on one node.
+const KEPT: [Frame; 1] =
+    [frame("All pods are kept on the node that has the volume.", 0, &[0, 1], &[])];
 
 /// The nodes of a picture: one with the volume and another one.
 const NODES: [&str; 2] = ["a node", "another node"];
-
-impl<'p> Frame<'p> {
-    fn new(caption: &'static str, holder: usize, runs: &[&'p str], waits: &[&'p str]) -> Self {
-        Self { caption, holder, runs: runs.to_vec(), waits: waits.to_vec() }
-    }
-}
 
 /// The steps of the hazard if nobody acts; empty if no pods are at fault.
 pub(super) fn of(located: &Located) -> Markup {
@@ -44,75 +89,38 @@ pub(super) fn of(located: &Located) -> Markup {
         }
         _ => (finding.object.name.as_str(), others.next()),
     };
-    let outcome = finding.outcome;
     let [old, new] = &generations(name);
-    let (title, steps) = match (outcome, other) {
-        (Outcome::Deadlock, _) | (Outcome::Delay, None) => {
-            ("During a rollout", rollout(old, new, outcome))
+    let rollout = [old, new].map(String::as_str);
+    match (finding.outcome, other) {
+        (Outcome::Deadlock, _) => {
+            strip("During a rollout", located, rollout, &[BEFORE, DURING, STUCK])
         }
-        (Outcome::Delay | Outcome::Stuck, Some(other)) => {
-            ("While both run", both(other, name, outcome))
+        (Outcome::Delay, None) => {
+            strip("During a rollout", located, rollout, &[BEFORE, DURING, AFTER])
         }
-        (Outcome::Stuck, None) => ("Where the pods run", alone(name)),
-        _ => return html! {},
-    };
-    strip(title, located, &steps)
-}
-
-/// A rollout that starts the new pod on another node.
-fn rollout<'p>(old: &'p str, new: &'p str, outcome: Outcome) -> Vec<Frame<'p>> {
-    let before = "Before a rollout, the pod runs where the volume is attached.";
-    let during = "The rollout starts the new pod first, and the scheduler may choose another node.";
-    let stuck = "The old pod stays until the new one is ready, and the new one waits for the volume: the rollout never ends.";
-    let after = "The old pod is gone; the volume follows, and the new pod runs.";
-    vec![
-        Frame::new(before, 0, &[old], &[]),
-        Frame::new(during, 0, &[old], &[new]),
-        if outcome == Outcome::Deadlock {
-            Frame::new(stuck, 0, &[old], &[new])
-        } else {
-            Frame::new(after, 1, &[new], &[])
-        },
-    ]
-}
-
-/// Two pods of one workload on two nodes.
-fn alone(name: &str) -> Vec<Frame<'_>> {
-    let first = "The first pod runs where the volume is attached.";
-    let second = "A pod on another node never starts.";
-    vec![Frame::new(first, 0, &[name], &[]), Frame::new(second, 0, &[name], &[name])]
-}
-
-/// Two workloads on two nodes.
-fn both<'p>(first: &'p str, second: &'p str, outcome: Outcome) -> Vec<Frame<'p>> {
-    let caption = if outcome == Outcome::Stuck {
-        "The other one, on another node, never starts while the first one runs."
-    } else {
-        "The other one, on another node, waits until the first one is done."
-    };
-    let before = "The first one runs where the volume is attached.";
-    vec![Frame::new(before, 0, &[first], &[]), Frame::new(caption, 0, &[first], &[second])]
+        (Outcome::Delay, Some(other)) => {
+            strip("While both run", located, [other, name], &[FIRST, LATER])
+        }
+        (Outcome::Stuck, Some(other)) => {
+            strip("While both run", located, [other, name], &[FIRST, NEVER])
+        }
+        (Outcome::Stuck, None) => strip("Where the pods run", located, [name, name], &ALONE),
+        _ => html! {},
+    }
 }
 
 /// The same rollout with the remedy; empty if a picture would add nothing.
 pub(super) fn with(located: &Located, remedy: &str) -> Markup {
     let [old, new] = &generations(&located.finding.object.name);
-    let free = "It is stopped first, and the volume is free.";
-    let moved = "The new pod starts on any node, and the volume follows.";
-    let kept = "All pods are kept on the node that has the volume.";
-    let steps = match remedy {
-        "recreate" | "zero-surge" => vec![
-            Frame::new("The old pod runs.", 0, &[old], &[]),
-            Frame::new(free, 0, &[], &[]),
-            Frame::new(moved, 1, &[new], &[]),
-        ],
-        "colocate" => vec![Frame::new(kept, 0, &[old, new], &[])],
+    let steps: &[Frame] = match remedy {
+        "recreate" | "zero-surge" => &STOPPED,
+        "colocate" => &KEPT,
         _ => return html! {},
     };
-    strip("During a rollout with the remedy", located, &steps)
+    strip("During a rollout with the remedy", located, [old, new].map(String::as_str), steps)
 }
 
-fn strip(title: &str, located: &Located, steps: &[Frame<'_>]) -> Markup {
+fn strip(title: &str, located: &Located, pods: [&str; 2], steps: &[Frame]) -> Markup {
     let volume = located.finding.volumes.first().map_or("volume", |name| name.as_str());
     html! {
         h4 { (title) }
@@ -120,7 +128,7 @@ fn strip(title: &str, located: &Located, steps: &[Frame<'_>]) -> Markup {
             @for (number, step) in steps.iter().enumerate() {
                 li {
                     figure {
-                        (drawing(volume, step))
+                        (drawing(volume, pods, step))
                         figcaption { (number + 1) ". " (step.caption) }
                     }
                 }
@@ -130,15 +138,15 @@ fn strip(title: &str, located: &Located, steps: &[Frame<'_>]) -> Markup {
 }
 
 /// The step in words for screen readers: the node and the state of each pod.
-fn in_words(volume: &str, step: &Frame<'_>) -> String {
+fn in_words(volume: &str, pods: [&str; 2], step: &Frame) -> String {
     let (here, there) = (NODES[step.holder], NODES[1 - step.holder]);
-    let runs = step.runs.iter().map(|pod| format!("{pod} runs on {here}"));
-    let waits = step.waits.iter().map(|pod| format!("{pod} waits on {there}"));
-    let mut pods: Vec<String> = runs.chain(waits).collect();
-    if pods.is_empty() {
-        pods.push("no pod runs".to_owned());
+    let runs = step.runs.iter().map(|pod| format!("{} runs on {here}", pods[*pod]));
+    let waits = step.waits.iter().map(|pod| format!("{} waits on {there}", pods[*pod]));
+    let mut states: Vec<String> = runs.chain(waits).collect();
+    if states.is_empty() {
+        states.push("no pod runs".to_owned());
     }
-    format!("{volume} is attached to {here}; {}.", pods.join("; "))
+    format!("{volume} is attached to {here}; {}.", states.join("; "))
 }
 
 /// The most characters that fit in a box.
@@ -152,24 +160,24 @@ fn generations(name: &str) -> [String; 2] {
     })
 }
 
-fn drawing(volume: &str, step: &Frame<'_>) -> Markup {
+fn drawing(volume: &str, pods: [&str; 2], step: &Frame) -> Markup {
     const WIDTH: usize = 142;
     const LEFT: [usize; 2] = [4, 154];
     let disk = LEFT[step.holder] + 30;
     html! {
-        svg viewBox="0 0 300 168" role="img" aria-label=(in_words(volume, step)) {
+        svg viewBox="0 0 300 168" role="img" aria-label=(in_words(volume, pods, step)) {
             @for (number, node) in NODES.iter().enumerate() {
                 rect.node x=(LEFT[number]) y="4" width=(WIDTH) height="112" rx="6" {}
                 text x=(LEFT[number] + 8) y="20" { (node) }
                 @let runs = number == step.holder;
-                @for (at, pod) in (if runs { &step.runs } else { &step.waits }).iter().enumerate() {
+                @for (at, pod) in (if runs { step.runs } else { step.waits }).iter().enumerate() {
                     @let top = 28 + at * 42;
                     @if runs {
                         line.mount x1=(LEFT[number] + 71) y1=(top + 36) x2=(LEFT[number] + 71) y2="130" {}
                     }
                     rect class=(if runs { "pod runs" } else { "pod waits" })
                         x=(LEFT[number] + 8) y=(top) width=(WIDTH - 16) height="36" rx="5" {}
-                    text x=(LEFT[number] + 14) y=(top + 15) { (cut(pod, FIT)) }
+                    text x=(LEFT[number] + 14) y=(top + 15) { (cut(pods[*pod], FIT)) }
                     text x=(LEFT[number] + 14) y=(top + 30) {
                         @if runs { "✓ runs" } @else { "✗ cannot start" }
                     }
