@@ -94,20 +94,21 @@ impl Cause {
 
     /// The cause in a few words; for a cause with a host, `hosts` is the number of hosts.
     pub(super) fn brief(&self, hosts: &str) -> String {
-        match self {
-            Self::NoProgram(program) => format!("no {program} on the PATH"),
-            Self::Dependencies => "missing dependencies".to_owned(),
-            Self::Elsewhere(_) => format!("charts or bases from {hosts}"),
-            Self::Files => "files of a URL".to_owned(),
-            Self::Foreign => "rendered only by other programs".to_owned(),
-            Self::Failed => "rendering failed".to_owned(),
-            Self::NotWanted => "not rendered".to_owned(),
-            Self::Template => "not filled in".to_owned(),
-            Self::Link => "not followed".to_owned(),
-            Self::Hidden => "skipped".to_owned(),
-            Self::Unlisted => "in no kustomization".to_owned(),
-            Self::Unused => "in an unused patch or component".to_owned(),
-        }
+        let brief = match self {
+            Self::NoProgram(program) => return format!("no {program} on the PATH"),
+            Self::Elsewhere(_) => return format!("charts or bases from {hosts}"),
+            Self::Dependencies => "missing dependencies",
+            Self::Files => "files of a URL",
+            Self::Foreign => "rendered only by other programs",
+            Self::Failed => "rendering failed",
+            Self::NotWanted => "not rendered",
+            Self::Template => "not filled in",
+            Self::Link => "not followed",
+            Self::Hidden => "skipped",
+            Self::Unlisted => "in no kustomization",
+            Self::Unused => "in an unused patch or component",
+        };
+        brief.to_owned()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Diagnoses for people, in text.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use super::super::words::{NAMED, amount, claim, folded, so_far};
@@ -19,13 +20,10 @@ pub(super) struct Page<'o> {
     pub(super) out: &'o mut dyn Write,
 }
 
-impl Write for Page<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+impl Page<'_> {
+    /// What `writeln!` calls.
+    pub(super) fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
+        self.out.write_fmt(text)
     }
 }
 
@@ -258,7 +256,7 @@ fn row(out: &mut Page<'_>, name: &str, value: &str) -> io::Result<()> {
 
 /// Writes the text after `start`, below which its further lines begin.
 pub(super) fn hung(out: &mut Page<'_>, start: &str, text: &str) -> io::Result<()> {
-    writeln!(out.out, "{}", out.width.line(start, &safe::line(text)))
+    writeln!(out, "{}", out.width.line(start, &safe::line(text)))
 }
 
 /// Writes the text in lines that fit; longer words are not broken.
