@@ -43,21 +43,13 @@ pub(super) fn collect(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> R
         summary: parsed.reading.summary.clone(),
         ..Report::default()
     };
-    let mut all = Placed::default();
     for group in placed {
-        all.findings.extend(group.findings);
-        all.notices.extend(group.notices);
-        all.incomplete.extend(group.incomplete);
+        report.findings.extend(group.findings);
+        report.notices.extend(group.notices);
+        report.incomplete.extend(group.incomplete);
     }
-    (report.findings, report.incomplete) = match format {
-        // In JUnit, each object is its own test case.
-        Format::Junit => (all.findings, all.incomplete),
-        _ => (fold::findings(fold::volumes(all.findings)), fold::notices(all.incomplete)),
-    };
-    report.notices = fold::notices(all.notices);
-    report.summary.notices = report.notices.len() + report.incomplete.len();
-    report.count();
     if format == Format::Junit {
+        // Each object is its own test case.
         report.judged = parsed
             .objects()
             .filter(|(_, known)| known.is_judged())
@@ -66,7 +58,13 @@ pub(super) fn collect(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> R
                 file: Some(parsed.text(known).source.name.clone()),
             })
             .collect();
+    } else {
+        report.findings = fold::findings(fold::volumes(report.findings));
+        report.incomplete = fold::notices(report.incomplete);
     }
+    report.notices = fold::notices(report.notices);
+    report.summary.notices = report.notices.len() + report.incomplete.len();
+    report.count();
     report
 }
 
@@ -81,7 +79,7 @@ pub(super) fn place(
     let Some(first) = judged.first() else {
         return Placed::default();
     };
-    let origin = parsed.text(first.subject.context.known);
+    let origin = parsed.text(first.context.known);
     let source = &origin.source;
     let text = source.text().unwrap_or_default();
     let shows_excerpts = matches!(format, Format::Text | Format::Wide);
@@ -97,7 +95,7 @@ pub(super) fn place(
     };
     let mut placed = Placed::default();
     for object in judged {
-        let (context, known) = (&object.subject.context, object.subject.context.known);
+        let (context, known) = (&object.context, object.context.known);
         let all = object
             .findings
             .into_iter()
@@ -110,8 +108,7 @@ pub(super) fn place(
         let folded = if format == Format::Junit { all } else { fold::volumes(all) };
         for mut located in folded {
             // Findings on rendered or piped objects may be placed in another file.
-            let is_here = located.place.as_ref().is_some_and(|place| place.file == source.name);
-            if shows_excerpts && is_here {
+            if shows_excerpts && located.file() == Some(&source.name) {
                 located.excerpts = excerpts::of(context, &file.lines, &located);
             }
             if format == Format::Html {

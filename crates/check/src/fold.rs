@@ -44,7 +44,7 @@ pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
             return None;
         };
         let message = finding.message.replacen(&claim(volume), "claim", 1);
-        let file = located.place.as_ref().map(|place| place.file.clone());
+        let file = located.file().map(str::to_owned);
         Some((finding.rule, finding.action, file, message))
     };
     let merge = |(_, first): &mut (usize, Located), (_, located): (usize, Located)| {
@@ -79,21 +79,15 @@ pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
         Some((finding.rule, finding.action, object_name, line, message))
     };
     folded(all, key, |first, located| {
-        if is_among(first, located.template()) {
+        let further = first.also.iter().map(|(_, place)| place);
+        let mut places = first.place.iter().chain(further);
+        // It already includes the output of this template.
+        if places.any(|place| place.template.as_deref() == located.template()) {
             return Some(located);
         }
         first.also.extend(located.place.map(|place| (located.finding.object, place)));
         None
     })
-}
-
-/// Whether the finding already includes the output of `template`.
-fn is_among(first: &Located, template: Option<&str>) -> bool {
-    first
-        .place
-        .iter()
-        .chain(first.also.iter().map(|(_, place)| place))
-        .any(|place| place.template.as_deref() == template)
 }
 
 /// Merges equal notices about several objects of one kind into the first one.
@@ -108,20 +102,18 @@ pub(super) fn notices(all: Vec<Notice>) -> Vec<Notice> {
         None
     })
     .into_iter()
-    .map(with_count)
+    .map(|(mut notice, more)| {
+        let kind = notice.object.as_ref().map(|object| object.kind.as_str());
+        if let (Some(kind), 1..) = (kind, more) {
+            let objects = match more {
+                1 => format!("one more {kind}"),
+                more => format!("{more} more objects of kind {kind}"),
+            };
+            notice.text += &format!(" The same holds for {objects}.");
+        }
+        notice
+    })
     .collect()
-}
-
-fn with_count((mut notice, more): (Notice, usize)) -> Notice {
-    let kind = notice.object.as_ref().map(|object| object.kind.as_str());
-    if let (Some(kind), 1..) = (kind, more) {
-        let objects = match more {
-            1 => format!("one more {kind}"),
-            more => format!("{more} more objects of kind {kind}"),
-        };
-        notice.text += &format!(" The same holds for {objects}.");
-    }
-    notice
 }
 
 /// The message without the name of its object and, in its commands, without the namespace.

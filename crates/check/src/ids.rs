@@ -34,13 +34,17 @@ impl Parsed {
     }
 
     /// The file that contains the object, with its line unless the file was rendered.
-    pub(super) fn place_of(&self, known: &Item) -> String {
-        let Text { source, .. } = self.text(known);
-        let lines = source.text().ok().filter(|_| !self.text(known).is_rendered());
-        lines.map_or_else(
-            || source.name.clone(),
-            |text| format!("{}:{}", source.name, Lines::of(&text).line_and_column(known.start).0),
-        )
+    pub(super) fn place_of(&self, id: ObjectId) -> String {
+        let known = self.object(id);
+        let origin = self.text(known);
+        let name = &origin.source.name;
+        match origin.source.text() {
+            Ok(text) if !origin.is_rendered() => {
+                let (line, _) = Lines::of(&text).line_and_column(known.start);
+                format!("{name}:{line}")
+            }
+            _ => name.clone(),
+        }
     }
 
     /// The text that contains the object.

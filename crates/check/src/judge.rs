@@ -37,7 +37,7 @@ impl Document for Subject<'_> {
 
 /// The findings and notices for one object.
 pub(super) struct Judged<'c> {
-    pub(super) subject: Subject<'c>,
+    pub(super) context: Context<'c>,
     /// Each finding with the field on which it is marked, and the place of that field.
     pub(super) findings: Vec<(Finding, String, Spot)>,
     pub(super) notices: Vec<(String, Spot)>,
@@ -169,13 +169,13 @@ impl<'c> Subject<'c> {
                 None => findings.push((finding, field, spot)),
             }
         }
-        let mut seen = Vec::with_capacity(notices.len());
-        notices.retain(|notice| {
-            let is_new = !seen.contains(notice);
-            seen.push(notice.clone());
-            is_new
-        });
-        Some(Judged { subject: self, findings, notices })
+        let mut unique = Vec::with_capacity(notices.len());
+        for notice in notices {
+            if !unique.contains(&notice) {
+                unique.push(notice);
+            }
+        }
+        Some(Judged { context: self.context, findings, notices: unique })
     }
 
     /// Adds to the finding, and to notices, the ambiguous or assumed facts that it depends on.
@@ -231,7 +231,7 @@ impl<'c> Subject<'c> {
         let uses = |workload: &Workload| {
             workload.template.claims().any(|claim| finding.volumes.contains(claim))
         };
-        ABOUT_OTHERS.contains(&finding.rule) && self.context.incomplete().into_iter().any(uses)
+        ABOUT_OTHERS.contains(&finding.rule) && self.context.gave_incomplete(uses)
     }
 }
 

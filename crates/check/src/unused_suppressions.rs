@@ -10,7 +10,7 @@ use engine::model::object::Object;
 use engine::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
 use engine::rules::{Outcome, codes};
 use engine::verdict::Finding;
-use report::{Notice, Place, Report};
+use report::{Notice, Report};
 
 /// The object's suppressing annotations that match no finding, one sentence each. If the object
 /// could not be judged completely, they may be needed and none is named.
@@ -76,22 +76,21 @@ pub fn unused_exemptions(
     policy
         .exemptions()
         .filter(|(line, _)| !used.contains(line))
-        .map(|(line, reason)| Notice {
-            object: None,
-            place: Some(in_file(file, line, text, files)),
-            text: format!(
-                "The exemption \"{reason}\" of the policy covers nothing that was found; remove it, unless the cluster needs it."
-            ),
+        .map(|(line, reason)| {
+            let number = usize::try_from(line).unwrap_or(1);
+            let exemption = line::whole(number, text.lines().nth(number - 1).unwrap_or_default());
+            let name = file.display().to_string();
+            Notice {
+                object: None,
+                place: Some(line::in_file(exemption, name, None, files)),
+                text: format!(
+                    "The exemption \"{reason}\" of the policy covers nothing that was found; remove it, unless the cluster needs it."
+                ),
+            }
         })
         .collect()
 }
 
 fn is_unknown<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> bool {
     findings.into_iter().any(|finding| finding.outcome == Outcome::Unknown)
-}
-
-fn in_file(file: &Path, line: u64, text: &str, files: &dyn Files) -> Place {
-    let number = usize::try_from(line).unwrap_or(1);
-    let exemption = line::whole(number, text.lines().nth(number - 1).unwrap_or_default());
-    line::in_file(exemption, file.display().to_string(), None, files)
 }

@@ -162,17 +162,14 @@ impl<'s> Context<'s> {
         self.parsed.text(self.known).doubt.as_deref().or(self.doubt.get())
     }
 
-    /// The incomplete workloads that were given.
-    pub(crate) fn incomplete(&self) -> Vec<&'s Workload> {
+    /// Whether an incomplete workload that was given is one of `these`.
+    pub(crate) fn gave_incomplete(&self, these: impl Fn(&Workload) -> bool) -> bool {
         let answers = self.answers.borrow();
-        let given = answers.values().filter_map(|answer| Some(self.parsed.object(answer.one()?)));
-        given
-            .filter(|known| known.incomplete().is_some())
-            .filter_map(|known| match &known.object {
-                Object::Workload(workload) => Some(workload),
-                _ => None,
-            })
-            .collect()
+        let mut given = answers.values().filter_map(Answer::one).map(|id| self.parsed.object(id));
+        given.any(|known| {
+            known.incomplete().is_some()
+                && matches!(&known.object, Object::Workload(workload) if these(workload))
+        })
     }
 
     /// The claim of that name in the namespace of the judged object.
@@ -509,7 +506,7 @@ impl<'s> Context<'s> {
     /// The files and lines of the definitions.
     fn places(&self, definitions: &[ObjectId]) -> String {
         let places: BTreeSet<String> =
-            definitions.iter().map(|id| self.parsed.place_of(self.parsed.object(*id))).collect();
+            definitions.iter().map(|id| self.parsed.place_of(*id)).collect();
         some(places.into_iter().collect())
     }
 
