@@ -12,7 +12,7 @@ const FLUX: [(&str, &str); 2] =
 /// `place`. Flux is checked before Helm because its HelmReleases use Helm.
 pub(super) fn delivery(document: &Value) -> Option<Value> {
     let metadata = &document["metadata"];
-    let label = |key: &str| metadata["labels"][key].as_str();
+    let label = |key: &str| metadata["labels"][key].as_str().filter(|name| is_plain(name));
     let annotation = |key: &str| metadata["annotations"][key].as_str();
     for (kind, group) in FLUX {
         if let Some(name) = label(&format!("{group}/name"))
@@ -37,7 +37,7 @@ pub(super) fn delivery(document: &Value) -> Option<Value> {
 
 /// Whether the text may be the name of an object: annotations may hold anything.
 fn is_plain(name: &str) -> bool {
-    name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
 }
 
 #[cfg(test)]
@@ -50,6 +50,11 @@ mod tests {
         let cases = [
             (json!({}), Value::Null),
             (json!({"labels": {"app.kubernetes.io/instance": "shop"}}), Value::Null),
+            (
+                json!({"labels": {"helm.toolkit.fluxcd.io/name": "", "helm.toolkit.fluxcd.io/namespace": ""},
+                    "annotations": {"argocd.argoproj.io/tracking-id": ":x", "meta.helm.sh/release-name": "web"}}),
+                json!({"release": "web"}),
+            ),
             (
                 json!({"annotations": {"argocd.argoproj.io/tracking-id": "shop:apps/Deployment:shop/web"}}),
                 argo(""),

@@ -61,12 +61,13 @@ static PHRASES: LazyLock<Vec<Phrase>> =
 impl WaitingPod<'_> {
     /// The judgement with this name, for this pod.
     pub(super) fn told(&self, name: &str, more: Value) -> Judgement {
+        let class = self.class();
         let values = json!({
             "namespace": self.pod.meta.namespace,
             "pod": self.pod.meta.name,
             "claim": self.claim,
-            "class": self.class(),
-            "classless": self.class() == Some(""),
+            "class": class,
+            "classless": class == Some(""),
             "volume": self.volume,
             "node": self.pod.node,
             "driver": self.used.driver,
